@@ -28,6 +28,7 @@ var typedSkip = regexp.MustCompile(`SKIP\[([^\]]+)\]`)
 type summary struct {
 	passed, failed, skipped, untyped int
 	reasons                          map[string]int
+	failedIn                         map[string]bool // packages that have a failed test
 }
 
 func main() {
@@ -64,7 +65,7 @@ func main() {
 // read counts the events of r and writes package results and the output of
 // failed tests to w.
 func read(r io.Reader, w io.Writer) (summary, error) {
-	s := summary{reasons: map[string]int{}}
+	s := summary{reasons: map[string]int{}, failedIn: map[string]bool{}}
 	output := map[string][]string{}
 	in := bufio.NewReaderSize(r, 1<<20)
 	for {
@@ -111,6 +112,7 @@ func (s *summary) take(e event, output map[string][]string, w io.Writer) {
 			s.passed++
 		case "fail":
 			s.failed++
+			s.failedIn[e.Package] = true
 			fmt.Fprint(w, strings.Join(output[key], ""))
 		case "skip":
 			s.skipped++
@@ -129,5 +131,7 @@ func (s *summary) take(e event, output map[string][]string, w io.Writer) {
 // build, or its process died), so that it cannot be missed in the counts.
 func (s *summary) packageFailed(e event, w io.Writer) {
 	fmt.Fprintf(w, "FAIL %s\n", e.Package)
-	s.failed++
+	if !s.failedIn[e.Package] {
+		s.failed++
+	}
 }

@@ -24,9 +24,9 @@ panic: raw text
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The failed package counts beside its failed test: a package whose process
-	// died has no failed test to count.
-	if s.passed != 1 || s.failed != 3 || s.skipped != 2 || s.untyped != 1 || s.reasons["no root"] != 1 {
+	// A package without a failed test counts itself: it did not build, or its
+	// process died.
+	if s.passed != 1 || s.failed != 2 || s.skipped != 2 || s.untyped != 1 || s.reasons["no root"] != 1 {
 		t.Errorf("got %+v", s)
 	}
 	for _, want := range []string{"broken", "FAIL does-not-build", "panic: raw text"} {

@@ -1,0 +1,218 @@
+package proto
+
+import (
+	"net/netip"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// Side says which part a node plays in a flow.
+type Side string
+
+// The sides of a flow.
+const (
+	Source      Side = "src"
+	Destination Side = "dst"
+	Relay       Side = "relay"
+)
+
+// Sample is one observation of a flow at one node. Counters are cumulative
+// since the flow began; a field that the side or the transport does not know
+// is absent.
+type Sample struct {
+	Flow int        `json:"flow"`
+	Side Side       `json:"side"`
+	T    vtime.Time `json:"t_ns"` // when it was really taken
+
+	// Delivered counts verified application bytes handed to the application
+	// at the destination.
+	Delivered vtime.Bytes `json:"delivered,omitempty"`
+
+	// TCP at a sender (struct tcp_info of linux/tcp.h).
+	CwndPackets     int64          `json:"cwnd_packets,omitempty"`
+	SsthreshPackets int64          `json:"ssthresh_packets,omitempty"`
+	SRTT            vtime.Duration `json:"srtt_ns,omitempty"`
+	RTTVar          vtime.Duration `json:"rttvar_ns,omitempty"`
+	MinRTT          vtime.Duration `json:"min_rtt_ns,omitempty"`
+	RTO             vtime.Duration `json:"rto_ns,omitempty"`
+	Sent            vtime.Bytes    `json:"sent,omitempty"`    // payload bytes put on the wire, repeats included
+	Retrans         vtime.Bytes    `json:"retrans,omitempty"` // of which repeats
+	Acked           vtime.Bytes    `json:"acked,omitempty"`
+	RetransPackets  int64          `json:"retrans_packets,omitempty"`
+	LostPackets     int64          `json:"lost_packets,omitempty"` // now marked lost
+	DeliveryRate    vtime.BitRate  `json:"delivery_rate_bps,omitempty"`
+	InFlight        int64          `json:"in_flight_packets,omitempty"`
+	CAState         string         `json:"ca_state,omitempty"` // open, disorder, cwr, recovery, loss
+	SendWindow      vtime.Bytes    `json:"snd_wnd,omitempty"`  // the peer's window
+	NotSent         vtime.Bytes    `json:"not_sent,omitempty"` // in the send buffer, never sent
+
+	// Relay of hop-by-hop TCP: bytes that this relay holds for the flow.
+	Held vtime.Bytes `json:"held,omitempty"`
+
+	// Hop, per node and flow.
+	BlocksHeld    int64 `json:"blocks_held,omitempty"`    // received and not yet reliably passed on
+	BlocksDone    int64 `json:"blocks_done,omitempty"`    // source: acknowledged end to end; destination: complete
+	Withheld      int64 `json:"withheld,omitempty"`       // BSYNs that wait for a grant at this node
+	DataFrames    int64 `json:"data_frames,omitempty"`    // data frames sent, repeats included
+	ControlFrames int64 `json:"control_frames,omitempty"` // BSYN, BACK, VBSYN, end-to-end BACK sent
+}
+
+// Samples is one batch.
+type Samples struct {
+	Node    int      `json:"node"`
+	Samples []Sample `json:"samples"`
+}
+
+// EventKind names what happened to a flow.
+type EventKind string
+
+// The events of a flow.
+const (
+	Connected EventKind = "connected" // the connection stands
+	Finished  EventKind = "finished"  // a sized flow delivered everything
+	Failed    EventKind = "failed"    // Error says why
+)
+
+// Event is one change in a flow's life at one node.
+type Event struct {
+	Node  int        `json:"node"`
+	Flow  int        `json:"flow"`
+	Side  Side       `json:"side"`
+	Kind  EventKind  `json:"kind"`
+	T     vtime.Time `json:"t_ns"`
+	Error *Error     `json:"error,omitempty"`
+}
+
+// Log is a line for the run's log.
+type Log struct {
+	Node    int    `json:"node"`
+	Level   string `json:"level"` // info, warn
+	Message string `json:"message"`
+}
+
+// Failure is the agent's last word when it cannot go on.
+type Failure struct {
+	Node  int   `json:"node"`
+	Error Error `json:"error"`
+}
+
+// Readback is the state that the agent read from the kernel after configuring
+// and compared with the order. It is the evidence that goes into the run.
+type Readback struct {
+	Interface       string         `json:"interface"`
+	Index           int            `json:"index"`
+	Up              bool           `json:"up"`
+	HardwareAddress string         `json:"hardware_address"`
+	MTU             int            `json:"mtu"`
+	TxQueueLen      int            `json:"tx_queue_len"`
+	Addresses       []netip.Prefix `json:"addresses"`
+	Offloads        []Offload      `json:"offloads,omitempty"`
+	Sysctls         []Sysctl       `json:"sysctls,omitempty"`
+	Routes          int            `json:"routes"`     // entries compared and equal
+	Neighbours      int            `json:"neighbours"` // entries compared and equal
+	Flows           []FlowSetup    `json:"flows,omitempty"`
+}
+
+// Offload is the state of one segmentation offload of the interface.
+type Offload struct {
+	Name string `json:"name"` // tso, gso, gro
+	On   bool   `json:"on"`
+}
+
+// FlowSetup is what the kernel took for a flow at one node: the socket
+// options read back.
+type FlowSetup struct {
+	Flow          int         `json:"flow"`
+	Side          Side        `json:"side"`
+	CC            string      `json:"cc,omitempty"`
+	SendBuffer    vtime.Bytes `json:"send_buffer,omitempty"`
+	ReceiveBuffer vtime.Bytes `json:"receive_buffer,omitempty"`
+	MSS           int         `json:"mss,omitempty"`
+}
+
+// FlowResult is one side's account of a flow after the stop. The destination's
+// Bytes are the flow's result; the other sides explain it.
+type FlowResult struct {
+	Flow int  `json:"flow"`
+	Side Side `json:"side"`
+	// Bytes are the application bytes delivered in [Warmup, End).
+	Bytes vtime.Bytes `json:"bytes"`
+	// Total are the application bytes delivered (destination), accepted by
+	// the transport (source) or passed on (relay) since the flow began.
+	Total vtime.Bytes `json:"total"`
+	// MeasuredFrom and MeasuredTo are the moments at which the counter was
+	// really read for Bytes; they differ from Warmup and End by the lateness
+	// of the reader.
+	MeasuredFrom vtime.Time `json:"measured_from_ns,omitempty"`
+	MeasuredTo   vtime.Time `json:"measured_to_ns,omitempty"`
+	// Established is when the connection stood; SetupTime the time from the
+	// flow's start until then. Attempts counts the tries.
+	Established vtime.Time     `json:"established_ns,omitempty"`
+	SetupTime   vtime.Duration `json:"setup_ns,omitempty"`
+	Attempts    int            `json:"attempts,omitempty"`
+	// FinishedAt is when a sized flow was complete at the destination; 0 = not.
+	Finished   bool       `json:"finished,omitempty"`
+	FinishedAt vtime.Time `json:"finished_at_ns,omitempty"`
+	CC         string     `json:"cc,omitempty"` // read back from the connected socket
+	// Corrupt counts application bytes (streams) or blocks (hop) whose content
+	// was not what the source sent. It is 0 or the flow has an Error.
+	Corrupt int64  `json:"corrupt,omitempty"`
+	Error   *Error `json:"error,omitempty"`
+
+	// UDP at the destination.
+	Datagrams  int64 `json:"datagrams,omitempty"`
+	Duplicates int64 `json:"duplicates,omitempty"`
+	Reordered  int64 `json:"reordered,omitempty"`
+	// DatagramsSent is the source's count, for the loss ratio.
+	DatagramsSent int64 `json:"datagrams_sent,omitempty"`
+
+	// Relay: the most bytes of this flow held at once.
+	MaxHeld vtime.Bytes `json:"max_held,omitempty"`
+	// Hop: blocks complete at the destination or acknowledged at the source.
+	Blocks int64 `json:"blocks,omitempty"`
+	// Last is the state at the stop, in the form of a sample.
+	Last *Sample `json:"last,omitempty"`
+}
+
+// Counter is a kernel counter's change over the run.
+type Counter struct {
+	Name  string `json:"name"` // "TcpExt.TCPTimeouts"
+	Delta int64  `json:"delta"`
+}
+
+// NodeFacts is what the agent observed about itself and its kernel.
+type NodeFacts struct {
+	// Counters are the non-zero changes of /proc/net/snmp and /proc/net/netstat
+	// in this namespace between start and stop.
+	Counters []Counter `json:"counters,omitempty"`
+	// CPU is the agent's own processor time between start and stop.
+	CPUUser   vtime.Duration `json:"cpu_user_ns"`
+	CPUSystem vtime.Duration `json:"cpu_system_ns"`
+	// RunDelay is the time that the agent's threads were runnable and waited
+	// for a processor (schedstat); Wall the time that it relates to.
+	RunDelay vtime.Duration `json:"run_delay_ns"`
+	Wall     vtime.Duration `json:"wall_ns"`
+	// PressureSome is the time in which some task of the host waited for a
+	// processor (PSI cpu "some"), Steal what the hypervisor took (all CPUs).
+	PressureSome vtime.Duration `json:"pressure_some_ns"`
+	Steal        vtime.Duration `json:"steal_ns"`
+	// Missing names the facts that this kernel does not give.
+	Missing []string `json:"missing,omitempty"`
+	// SampleLateMax is the longest delay of a sample after its nominal moment.
+	SampleLateMax vtime.Duration `json:"sample_late_max_ns"`
+	// Hop holds the node's Hop counters by name, in the order of hop's table.
+	Hop []Counter `json:"hop,omitempty"`
+}
+
+// Results answers collect.
+type Results struct {
+	Node  int          `json:"node"`
+	Flows []FlowResult `json:"flows"`
+	Facts NodeFacts    `json:"facts"`
+}
+
+// Reverted answers revert: what was put back, newest first, and what could not.
+type Reverted struct {
+	Undone []string `json:"undone"`
+	Failed []Error  `json:"failed,omitempty"`
+}

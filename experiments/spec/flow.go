@@ -1,0 +1,72 @@
+package spec
+
+import "github.com/hopbed/hopbed/netem/vtime"
+
+// Flow is a group of flows of one kind.
+type Flow struct {
+	// Count is the number of flows; listed pairs give it themselves.
+	Count int `key:"count" min:"1" max:"10000"`
+	// Pairs is "random", or the list of {src, dst}.
+	Pairs Pairs `key:"pairs" required:"true"`
+	// Hops restricts random pairs: a comparison such as ">=2", a range such as 2-5, or a mix such as {2: 60%, 3-4: 40%}.
+	Hops HopRule `key:"hops"`
+	// Transport carries the flows.
+	Transport Transport `key:"transport" required:"true"`
+	// Workload is what the flows carry.
+	Workload Workload `key:"workload"`
+}
+
+// Pairs says which nodes a group of flows joins.
+type Pairs struct {
+	// Listed holds the pairs by name; nil means random pairs.
+	Listed []Pair
+}
+
+// Random reports whether the pairs are drawn at random.
+func (p Pairs) Random() bool { return p.Listed == nil }
+
+// Pair is a listed pair of nodes.
+type Pair struct {
+	// Src is the name of the sending node.
+	Src string `key:"src" required:"true" pattern:"name"`
+	// Dst is the name of the receiving node.
+	Dst string `key:"dst" required:"true" pattern:"name"`
+}
+
+// HopRule restricts random pairs by the length of their route. The zero value
+// allows every pair.
+type HopRule struct {
+	// Classes holds the allowed ranges with their shares; shares sum to 1.
+	Classes []HopClass
+}
+
+// HopClass is a range of route lengths and the share of the flows that have
+// one.
+type HopClass struct {
+	Min, Max int // hops, both inclusive; Max is MaxNodes for an open range
+	Share    vtime.Fraction
+}
+
+// WorkloadKind names a traffic source.
+type WorkloadKind string
+
+// The traffic sources.
+const (
+	// Continual always has data to send.
+	Continual WorkloadKind = "continual"
+	// Sized sends a number of bytes once.
+	Sized WorkloadKind = "sized"
+)
+
+// Workload is what a flow carries; written as a name, or as a mapping with the
+// kind and its parameters.
+type Workload struct {
+	// Kind of the traffic source.
+	Kind WorkloadKind `key:"kind" required:"true" enum:"continual|sized"`
+	// Size of a sized transfer.
+	Size vtime.Bytes `key:"size" min:"1B" max:"1GB"`
+}
+
+// Transport is the name of a transport, "family" or "family/variant"; the
+// known ones are in TransportNames.
+type Transport string

@@ -1,0 +1,302 @@
+package spec
+
+import "github.com/hopbed/hopbed/netem/vtime"
+
+// FormatVersion is the value of the key "hopbed" that this package reads.
+const FormatVersion = 1
+
+// The published bounds of one experiment. MaxNodes is the tested ceiling (the
+// address plan would hold more), the others keep a mistyped number from
+// becoming a week of computing.
+const (
+	MaxNodes   = 1000
+	MaxFlows   = 10_000
+	MaxPoints  = 10_000
+	MaxRepeat  = 100_000
+	MaxSources = 1 << 20 // bytes of one experiment file
+)
+
+// Config is one point of an experiment: the whole file with its variables
+// replaced and its defaults filled in. Equal files give equal Configs.
+//
+// The field comments are the source of the descriptions in schema.json.
+type Config struct {
+	// Version of the file format; this release reads version 1.
+	Version int `key:"hopbed" required:"true" min:"1" max:"1" novar:"true"`
+	// Name under which results are stored: lower-case letters, digits, dot, dash and underscore, at most 64.
+	Name string `key:"name" required:"true" pattern:"name" novar:"true"`
+	// Title is one line for reports.
+	Title string `key:"title" pattern:"line" novar:"true"`
+	// Reference names the published values to compare with, as paper/experiment.
+	Reference string `key:"reference" pattern:"reference" novar:"true"`
+	// Notes is free text that is kept with the results.
+	Notes string `key:"notes" pattern:"text" novar:"true"`
+
+	// Topology says which nodes there are and where.
+	Topology Topology `key:"topology" required:"true"`
+	// Radio is the physical layer that every node shares.
+	Radio Radio `key:"radio"`
+	// MAC is the medium access control of every node.
+	MAC MAC `key:"mac"`
+	// Routing says how paths are chosen.
+	Routing Routing `key:"routing"`
+	// Transports holds the options of each transport that the flows use.
+	Transports Transports `key:"transports"`
+	// Flows lists the groups of flows that run at the same time.
+	Flows []Flow `key:"flows" required:"true"`
+
+	// Repeat is the number of repetitions of every point; repetition r of all points meets the same conditions.
+	Repeat int `key:"repeat" min:"1" max:"100000"`
+	// Warmup is the time before the measured interval.
+	Warmup vtime.Duration `key:"warmup" min:"0s" max:"24h"`
+	// Duration is the measured interval.
+	Duration vtime.Duration `key:"duration" required:"true" min:"100ms" max:"168h"`
+	// Sample is the distance of two samples of a flow's series.
+	Sample vtime.Duration `key:"sample" min:"1ms" max:"1h"`
+	// Seed is the base of every random choice of the experiment.
+	Seed uint64 `key:"seed"`
+	// Limits bounds what a run may cost and when it is valid.
+	Limits Limits `key:"limits"`
+}
+
+// Topology is one of: generate, nodes (with or without links), import,
+// inventory.
+type Topology struct {
+	// Generate places the nodes by a generator.
+	Generate *Generate `key:"generate"`
+	// Nodes lists the nodes and their positions.
+	Nodes []Node `key:"nodes"`
+	// Links lists the links by their delivery probability; without it the radio model decides who hears whom.
+	Links []Link `key:"links"`
+	// Import reads nodes and links from a file of another tool.
+	Import *Import `key:"import"`
+	// Inventory names the file that lists real nodes.
+	Inventory string `key:"inventory" pattern:"path"`
+}
+
+// GenerateKind names a topology generator.
+type GenerateKind string
+
+// The topology generators.
+const (
+	RandomMesh GenerateKind = "random-mesh"
+	Chain      GenerateKind = "chain"
+	Grid       GenerateKind = "grid"
+	Star       GenerateKind = "star"
+)
+
+// Vary says whether a generated placement changes with the repetition.
+type Vary string
+
+// The values of Generate.Vary.
+const (
+	VaryRepetition Vary = "repetition"
+	VaryNever      Vary = "never"
+)
+
+// Generate holds the parameters of a topology generator.
+type Generate struct {
+	// Kind of the generator.
+	Kind GenerateKind `key:"kind" required:"true" enum:"random-mesh|chain|grid|star"`
+	// Nodes is the number of nodes.
+	Nodes int `key:"nodes" required:"true" min:"2" max:"1000"`
+	// Area is the width and height of the rectangle in which random-mesh places nodes uniformly.
+	Area Area `key:"area"`
+	// Spacing is the distance of neighbours in a chain or grid, and of hub and leaf in a star.
+	Spacing vtime.Metres `key:"spacing" min:"0.1m" max:"100km"`
+	// Columns is the width of a grid in nodes; the default is the smallest square that holds all nodes.
+	Columns int `key:"columns" min:"1" max:"1000"`
+	// MinHops refuses random meshes in which no two nodes are at least so many hops apart.
+	MinHops int `key:"min-hops" min:"1" max:"64"`
+	// Tries bounds the number of placements that random-mesh may reject.
+	Tries int `key:"tries" min:"1" max:"1000000"`
+	// Seed of the placement and the shadowing; the default is the experiment's seed.
+	Seed *uint64 `key:"seed"`
+	// Vary makes a new placement for each repetition, or keeps one for all.
+	Vary Vary `key:"vary" enum:"repetition|never"`
+}
+
+// Area is a rectangle, written [width, height].
+type Area struct{ Width, Height vtime.Metres }
+
+// Node is a listed node.
+type Node struct {
+	// Name of the node.
+	Name string `key:"name" required:"true" pattern:"name"`
+	// At is the position, written [x, y].
+	At *Position `key:"at"`
+}
+
+// Position is a place in the plane, written [x, y].
+type Position struct{ X, Y vtime.Metres }
+
+// Link is a listed link. Both directions are set unless Oneway.
+type Link struct {
+	// From is the name of one end.
+	From string `key:"from" required:"true" pattern:"name"`
+	// To is the name of the other end.
+	To string `key:"to" required:"true" pattern:"name"`
+	// Delivery is the share of data frames that survive without retransmission.
+	Delivery vtime.Fraction `key:"delivery" min:"0%" max:"100%"`
+	// Reverse is the delivery from to to from; the default is the same as delivery.
+	Reverse *vtime.Fraction `key:"reverse" min:"0%" max:"100%"`
+}
+
+// Import names a topology file of another tool.
+type Import struct {
+	// Format of the file.
+	Format string `key:"format" required:"true" enum:"meshnet-lab|olsr-jsoninfo|olsr-txtinfo|netjson|graphml"`
+	// File is the path, relative to the experiment file.
+	File string `key:"file" required:"true" pattern:"path"`
+}
+
+// Standard names an amendment of IEEE 802.11.
+type Standard string
+
+// The radio standards.
+const (
+	Standard11b Standard = "802.11b"
+	Standard11g Standard = "802.11g"
+	Standard11a Standard = "802.11a"
+)
+
+// Preamble names the PLCP preamble of 802.11b.
+type Preamble string
+
+// The preambles of 802.11b.
+const (
+	PreambleLong  Preamble = "long"
+	PreambleShort Preamble = "short"
+)
+
+// Radio is the physical layer. Fields that are nil take the medium's default
+// for the standard.
+type Radio struct {
+	// Standard of the radio.
+	Standard Standard `key:"standard" enum:"802.11b|802.11g|802.11a"`
+	// Rate of data frames.
+	Rate vtime.BitRate `key:"rate"`
+	// BasicRate of acknowledgements and broadcasts; the default is the standard's.
+	BasicRate vtime.BitRate `key:"basic-rate"`
+	// Preamble of 802.11b frames.
+	Preamble Preamble `key:"preamble" enum:"long|short"`
+	// TxPower is the transmitted power with antenna gains.
+	TxPower *vtime.DBm `key:"tx-power" min:"-50dBm" max:"40dBm"`
+	// Noise is the noise floor of a receiver, thermal noise and noise figure together.
+	Noise *vtime.DBm `key:"noise" min:"-120dBm" max:"-50dBm"`
+	// PathLoss is the propagation model.
+	PathLoss PathLoss `key:"path-loss"`
+	// Sense is the carrier-sense threshold relative to the decoding threshold of the data rate; negative is more sensitive.
+	Sense *vtime.Decibel `key:"sense" min:"-40dB" max:"20dB"`
+	// Capture is the power ratio above which a frame survives a weaker one.
+	Capture *vtime.Decibel `key:"capture" min:"0dB" max:"40dB"`
+	// Drop is the share of received frames that every node discards after its MAC, so that no retransmission by the MAC repairs them.
+	Drop vtime.Fraction `key:"drop" min:"0%" max:"100%"`
+}
+
+// PathLossKind names a propagation model.
+type PathLossKind string
+
+// The propagation models.
+const (
+	LogDistance PathLossKind = "log-distance"
+	Disk        PathLossKind = "disk"
+)
+
+// PathLoss is the propagation model: log-distance with seeded log-normal
+// shadowing, or a disk.
+type PathLoss struct {
+	// Kind of the model.
+	Kind PathLossKind `key:"kind" enum:"log-distance|disk"`
+	// Exponent of log-distance; 2 is free space.
+	Exponent *float64 `key:"exponent" min:"1" max:"8"`
+	// ReferenceLoss is the loss at one metre.
+	ReferenceLoss *vtime.Decibel `key:"reference-loss" min:"0dB" max:"100dB"`
+	// Shadowing is the standard deviation of the log-normal shadowing, drawn once for each pair of nodes.
+	Shadowing *vtime.Decibel `key:"shadowing" min:"0dB" max:"20dB"`
+	// Range is the distance up to which a disk delivers frames.
+	Range vtime.Metres `key:"range" min:"0.1m" max:"100km"`
+	// SenseRange is the distance up to which a disk defers to others.
+	SenseRange vtime.Metres `key:"sense-range" min:"0.1m" max:"100km"`
+}
+
+// MAC is the medium access control of 802.11. Fields that are nil take the
+// medium's default for the standard.
+type MAC struct {
+	// Retries is the number of retransmissions of a frame before it is dropped.
+	Retries *int `key:"retries" min:"0" max:"255"`
+	// RTS is the size of a frame above which RTS/CTS precedes it; off by default.
+	RTS *vtime.Bytes `key:"rts" min:"0B" max:"4096B"`
+	// Queues holds the EDCA parameters of the four access categories.
+	Queues Queues `key:"queues"`
+}
+
+// Queues holds the four access categories of EDCA (802.11 clause 10.23.2).
+type Queues struct {
+	// BK is the background queue.
+	BK Queue `key:"bk"`
+	// BE is the best-effort queue.
+	BE Queue `key:"be"`
+	// VI is the video queue.
+	VI Queue `key:"vi"`
+	// VO is the voice queue.
+	VO Queue `key:"vo"`
+}
+
+// AckPolicy says whether the MAC acknowledges (and so repeats) data frames.
+type AckPolicy string
+
+// The acknowledgement policies.
+const (
+	AckNormal AckPolicy = "normal"
+	AckNone   AckPolicy = "none"
+)
+
+// Queue holds what differs from the standard's EDCA parameters.
+type Queue struct {
+	// AIFS is the arbitration inter-frame space number, in slots after SIFS.
+	AIFS *int `key:"aifs" min:"1" max:"15"`
+	// CWMin is the smallest contention window: a power of two minus one.
+	CWMin *int `key:"cwmin" min:"0" max:"32767"`
+	// CWMax is the largest contention window: a power of two minus one.
+	CWMax *int `key:"cwmax" min:"0" max:"32767"`
+	// TXOP is the time for which a station may hold the channel once won; 0us means one frame.
+	TXOP *vtime.Duration `key:"txop" min:"0us" max:"2097120us"`
+	// Ack is the acknowledgement policy of the queue's unicast frames.
+	Ack AckPolicy `key:"ack" enum:"normal|none"`
+	// Limit is the length of the queue in packets.
+	Limit *int `key:"limit" min:"1" max:"100000"`
+}
+
+// RoutingKind names how routes come to be.
+type RoutingKind string
+
+// RoutingStatic computes shortest paths before the run and freezes them.
+const RoutingStatic RoutingKind = "static"
+
+// Metric names a path metric.
+type Metric string
+
+// The path metrics.
+const (
+	MetricETX  Metric = "etx"
+	MetricHops Metric = "hops"
+)
+
+// Routing says how paths are chosen.
+type Routing struct {
+	// Kind of routing; static routes are computed from the radio model and frozen.
+	Kind RoutingKind `key:"kind" enum:"static"`
+	// Metric that the shortest paths minimise.
+	Metric Metric `key:"metric" enum:"etx|hops"`
+	// MinDelivery is the delivery probability that a link needs in both directions to carry a route.
+	MinDelivery vtime.Fraction `key:"min-delivery" min:"1%" max:"100%"`
+}
+
+// Limits bounds what a run may cost and when it is valid.
+type Limits struct {
+	// Lateness is the 99th percentile of the medium's lateness above which a live run is invalid.
+	Lateness vtime.Duration `key:"lateness" min:"1us" max:"1s"`
+	// Reruns is how often an invalid or failed run is tried again.
+	Reruns int `key:"reruns" min:"0" max:"20"`
+}

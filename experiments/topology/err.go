@@ -1,0 +1,5 @@
+package topology
+
+import "errors"
+
+var errUnwritten = errors.New("topology: being written")

@@ -1,0 +1,205 @@
+package board
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Board is the writing side: the controller creates it and passes its files to
+// the emulator, which opens and feeds it.
+//
+// The update methods are for one thread only (the emulator's) and do not
+// allocate.
+type Board struct {
+	mem    []byte
+	head   *header
+	cells  []cell
+	nodes  int
+	file   *os.File
+	events []*os.File
+	fds    []int // of events: os.File.Fd in the hot path would cost a lock
+}
+
+// Create makes the shared memory and one eventfd per node. Nothing is created
+// in a file system; everything vanishes with the last descriptor.
+func Create(nodes int) (*Board, error) {
+	if nodes < 1 || nodes > MaxNodes {
+		return nil, fmt.Errorf("queue board for %d nodes: want 1 to %d", nodes, MaxNodes)
+	}
+	fd, err := unix.MemfdCreate("hopbed-board", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("queue board: memfd_create: %w (needs Linux 3.17 or newer)", err)
+	}
+	file := os.NewFile(uintptr(fd), "hopbed-board")
+	if err := unix.Ftruncate(fd, int64(size(nodes))); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("queue board: %d bytes of shared memory: %w", size(nodes), err)
+	}
+	// A mapping whose file shrinks raises SIGBUS; nobody may do that to another.
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("queue board: seal the shared memory: %w", err)
+	}
+	files := []*os.File{file}
+	for i := range nodes {
+		efd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			closeAll(files)
+			return nil, fmt.Errorf("queue board: eventfd of node %d: %w (raise the limit of open files, ulimit -n)", i, err)
+		}
+		files = append(files, os.NewFile(uintptr(efd), fmt.Sprintf("hopbed-board-event-%d", i)))
+	}
+	mem, err := mapFile(fd, size(nodes))
+	if err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	h := (*header)(unsafe.Pointer(&mem[0]))
+	h.magic.Store(magic)
+	h.version.Store(version)
+	h.nodes.Store(uint32(nodes))
+	return build(mem, files)
+}
+
+// Open maps a board from the files that Files returned, in the same order, in
+// another process. It takes ownership of the files.
+func Open(files []*os.File) (*Board, error) {
+	if len(files) < 2 {
+		return nil, fmt.Errorf("queue board: got %d descriptors, want the memory and one per node", len(files))
+	}
+	mem, err := mapBoard(files[0])
+	if err != nil {
+		return nil, err
+	}
+	return build(mem, files)
+}
+
+func build(mem []byte, files []*os.File) (*Board, error) {
+	h, cells := carve(mem)
+	b := &Board{mem: mem, head: h, cells: cells, nodes: int(h.nodes.Load()), file: files[0], events: files[1:]}
+	if len(b.events) != b.nodes {
+		err := fmt.Errorf("queue board: %d event descriptors for %d nodes", len(b.events), b.nodes)
+		return nil, errors.Join(err, unix.Munmap(mem))
+	}
+	for _, f := range b.events {
+		b.fds = append(b.fds, int(f.Fd()))
+	}
+	return b, nil
+}
+
+// Nodes is the number of nodes of the board.
+func (b *Board) Nodes() int { return b.nodes }
+
+// Files returns the shared memory followed by the eventfd of every node, to be
+// inherited by the emulator (exec.Cmd.ExtraFiles). The board keeps them.
+func (b *Board) Files() []*os.File { return append([]*os.File{b.file}, b.events...) }
+
+// NodeFiles returns what the agent of one node inherits: the shared memory and
+// the node's eventfd, for OpenView. The board keeps them.
+func (b *Board) NodeFiles(node int) ([]*os.File, error) {
+	if err := checkNode(node, b.nodes); err != nil {
+		return nil, err
+	}
+	return []*os.File{b.file, b.events[node]}, nil
+}
+
+// SetLimit publishes how many frames a queue holds.
+func (b *Board) SetLimit(node, ac, limit int) { b.cell(node, ac).limit.Store(uint32(max(0, limit))) }
+
+// Arrived publishes that n frames came for a queue, of which refused were
+// turned away because it was full, and that queued frames wait in it now.
+func (b *Board) Arrived(node, ac, n, refused, queued int) {
+	c := b.cell(node, ac)
+	c.queued.Store(uint32(queued)) // before arrived: see cell.state
+	if refused > 0 {
+		c.overflow.Add(uint32(refused))
+		c.left.Add(uint32(refused))
+	}
+	c.arrived.Add(uint32(n))
+}
+
+// Left publishes that n frames left a queue and that queued wait in it now. It
+// wakes the agent if it waits for a queue as short as that; the wish is then
+// used up.
+func (b *Board) Left(node, ac, n, queued int) {
+	c := b.cell(node, ac)
+	c.queued.Store(uint32(queued))
+	c.left.Add(uint32(n))
+	w := c.watch.Load()
+	if w != 0 && uint32(queued) < w && c.watch.CompareAndSwap(w, 0) {
+		b.wake(node)
+	}
+}
+
+// State reads one queue.
+func (b *Board) State(node, ac int) State { return b.cell(node, ac).state() }
+
+var one = func() (b [8]byte) { *(*uint64)(unsafe.Pointer(&b)) = 1; return }()
+
+func (b *Board) wake(node int) {
+	// The eventfd is non-blocking and the counter saturates: an error means that
+	// the agent has more wakes pending than it will ever need.
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(b.fds[node]), uintptr(unsafe.Pointer(&one)), 8)
+}
+
+func (b *Board) cell(node, ac int) *cell { return &b.cells[node*NumAC+ac] }
+
+// Close unmaps the memory and closes the descriptors.
+func (b *Board) Close() error {
+	err := unix.Munmap(b.mem)
+	b.mem, b.head, b.cells = nil, nil, nil
+	return errors.Join(err, b.file.Close(), closeAll(b.events))
+}
+
+func closeAll(files []*os.File) error {
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func mapFile(fd, n int) ([]byte, error) {
+	mem, err := unix.Mmap(fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("queue board: map %d bytes: %w", n, err)
+	}
+	return mem, nil
+}
+
+// mapBoard maps an inherited board and checks that it is one of this version.
+func mapBoard(file *os.File) ([]byte, error) {
+	st, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("queue board: descriptor %d: %w", file.Fd(), err)
+	}
+	if st.Size() < int64(size(1)) || st.Size() > int64(size(MaxNodes)) {
+		return nil, fmt.Errorf("queue board: descriptor %d (%s) has %d bytes: not a board", file.Fd(), file.Name(), st.Size())
+	}
+	mem, err := mapFile(int(file.Fd()), int(st.Size()))
+	if err != nil {
+		return nil, err
+	}
+	h := (*header)(unsafe.Pointer(&mem[0]))
+	switch {
+	case h.magic.Load() != magic:
+		err = errors.New("queue board: the inherited memory is not a board")
+	case h.version.Load() != version:
+		err = fmt.Errorf("queue board: layout version %d, want %d: the programs are of different builds", h.version.Load(), version)
+	case size(int(h.nodes.Load())) != len(mem):
+		err = fmt.Errorf("queue board: %d bytes do not fit %d nodes", len(mem), h.nodes.Load())
+	default:
+		return mem, nil
+	}
+	return nil, errors.Join(err, unix.Munmap(mem))
+}
+
+func carve(mem []byte) (*header, []cell) {
+	h := (*header)(unsafe.Pointer(&mem[0]))
+	n := int(h.nodes.Load()) * NumAC
+	return h, unsafe.Slice((*cell)(unsafe.Pointer(&mem[cellSize])), n)
+}

@@ -1,0 +1,98 @@
+package board
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// View is the reading side: what the agent of one node sees of its own queues.
+// State, Free and Watch may be called by any goroutine and cost a few memory
+// reads.
+type View struct {
+	mem   []byte
+	cells []cell
+	node  int
+	file  *os.File
+	event *os.File
+}
+
+// OpenView maps the board from the descriptors that the agent inherited: the
+// shared memory and the node's eventfd (the order of Board.NodeFiles). It takes
+// ownership of both.
+func OpenView(memory, event *os.File, node int) (*View, error) {
+	mem, err := mapBoard(memory)
+	if err != nil {
+		return nil, err
+	}
+	h, cells := carve(mem)
+	if err := checkNode(node, int(h.nodes.Load())); err != nil {
+		return nil, errors.Join(err, unix.Munmap(mem))
+	}
+	return &View{mem: mem, cells: cells[node*NumAC : (node+1)*NumAC], node: node, file: memory, event: event}, nil
+}
+
+// OpenViewFD is OpenView for descriptor numbers, as they come in a
+// configuration message.
+func OpenViewFD(memory, event uintptr, node int) (*View, error) {
+	// Inherited descriptors must not leak into what the agent executes, and the
+	// eventfd must be pollable by the runtime.
+	unix.CloseOnExec(int(memory))
+	unix.CloseOnExec(int(event))
+	if err := unix.SetNonblock(int(event), true); err != nil {
+		return nil, fmt.Errorf("queue board: event descriptor %d of node %d: %w", event, node, err)
+	}
+	return OpenView(os.NewFile(memory, "hopbed-board"), os.NewFile(event, "hopbed-board-event"), node)
+}
+
+// Node is the node whose queues the view shows.
+func (v *View) Node() int { return v.node }
+
+// State reads one queue.
+func (v *View) State(ac int) State { return v.cells[ac].state() }
+
+// Free is the number of frames that the queue takes now. It does not know what
+// is on its way between a send call and the emulator: see Window.
+func (v *View) Free(ac int) int { return v.State(ac).Free() }
+
+// Watch asks for one wake-up when no more than low frames wait in the queue.
+// It returns true, and asks for nothing, if that is so already: otherwise the
+// queue could drain between the caller's look and its wish.
+func (v *View) Watch(ac, low int) bool {
+	c := &v.cells[ac]
+	c.watch.Store(uint32(max(0, low)) + 1)
+	if int(c.queued.Load()) > low {
+		return false
+	}
+	c.watch.Store(0)
+	return true
+}
+
+// Wait blocks until the emulator has woken the node at least once since the
+// last Wait. It fails with os.ErrClosed after Close and with
+// os.ErrDeadlineExceeded after a deadline set through Event.
+func (v *View) Wait() error {
+	var b [8]byte
+	if _, err := io.ReadFull(v.event, b[:]); err != nil {
+		return fmt.Errorf("queue board: wait of node %d: %w", v.node, err)
+	}
+	if binary.NativeEndian.Uint64(b[:]) == 0 {
+		return fmt.Errorf("queue board: empty wake-up of node %d", v.node)
+	}
+	return nil
+}
+
+// Event is the eventfd, for callers with their own poll loop or deadline.
+func (v *View) Event() *os.File { return v.event }
+
+// Close unmaps the board and ends a pending Wait. The view must not be used
+// afterwards.
+func (v *View) Close() error {
+	err := errors.Join(v.event.Close(), v.file.Close(), unix.Munmap(v.mem))
+	v.mem, v.cells = nil, nil
+	return err
+}

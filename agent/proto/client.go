@@ -26,7 +26,9 @@ type Client struct {
 	async chan Async
 	out   chan []byte
 	done  chan struct{} // closed when the conversation is over
+	shut  chan struct{} // closed by Close: nobody wants to hear more
 
+	closing sync.Once
 	mu      sync.Mutex
 	seq     uint64
 	pending map[uint64]chan Envelope
@@ -41,6 +43,7 @@ func NewClient(rwc io.ReadWriteCloser) *Client {
 		async:   make(chan Async, 256),
 		out:     make(chan []byte),
 		done:    make(chan struct{}),
+		shut:    make(chan struct{}),
 		pending: make(map[uint64]chan Envelope),
 	}
 	go c.read()
@@ -67,6 +70,7 @@ func (c *Client) Err() error {
 // of its input as the order to revert and exit.
 func (c *Client) Close() error {
 	c.finish(errors.New("closed by the controller"))
+	c.closing.Do(func() { close(c.shut) })
 	return c.rwc.Close()
 }
 
@@ -99,9 +103,11 @@ func (c *Client) read() {
 				c.finish(err)
 				return
 			}
+			// Not done: an agent that died while an order was being written
+			// may have left its reason in the stream.
 			select {
 			case c.async <- a:
-			case <-c.done:
+			case <-c.shut:
 				return
 			}
 			continue

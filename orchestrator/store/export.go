@@ -1,0 +1,214 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Format is a format of Export.
+type Format string
+
+// The formats of Export.
+const (
+	FormatCSV  Format = "csv"  // RFC 4180 with a header line; NULL is an empty cell, empty text is ""
+	FormatJSON Format = "json" // an array of objects, one a line; NULL is null
+)
+
+// exports are the tables that can be exported, each with its query over the
+// selected runs.
+var exports = map[string]string{
+	"campaigns":  "SELECT c.* FROM campaigns c WHERE c.id IN (SELECT r.campaign_id FROM runs r WHERE %s) ORDER BY c.id",
+	"runs":       "SELECT r.* FROM runs r WHERE %s ORDER BY r.id",
+	"nodes":      "SELECT t.* FROM nodes t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node",
+	"links":      "SELECT t.* FROM links t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.src, t.dst",
+	"flows":      "SELECT t.*, r.repetition, r.params, r.backend, r.valid, r.quick FROM flows t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.flow",
+	"node_stats": "SELECT t.* FROM node_stats t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node, t.ac",
+	"events":     "SELECT t.* FROM events t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.seq",
+	"artifacts":  "SELECT t.* FROM artifacts t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.path",
+	// The goodput of a sample is over the time since the sample before it,
+	// however long ago that is: a gap stays visible in t_us.
+	"samples": `SELECT t.*, 8e6 * (delivered_bytes - lag(delivered_bytes) OVER w) / (t_us - lag(t_us) OVER w) AS goodput_bps
+		FROM samples t JOIN runs r ON r.id = t.run_id WHERE %s
+		WINDOW w AS (PARTITION BY t.run_id, t.flow, t.side, t.node ORDER BY t.t_us)
+		ORDER BY t.run_id, t.flow, t.side, t.node, t.t_us`,
+}
+
+// ExportTables returns the names of the tables that Export knows.
+func ExportTables() []string {
+	var names []string
+	for n := range exports {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Export writes a table's rows of the selected runs to w, row by row.
+func (s *Store) Export(ctx context.Context, w io.Writer, tableName string, format Format, f Filter) error {
+	query, ok := exports[tableName]
+	if !ok {
+		return fmt.Errorf("export: there is no table %q: use one of %s", tableName, strings.Join(ExportTables(), ", "))
+	}
+	var write func(*bufio.Writer, *sql.Rows) error
+	switch format {
+	case FormatCSV:
+		write = writeCSV
+	case FormatJSON:
+		write = writeJSON
+	default:
+		return fmt.Errorf("export: there is no format %q: use %s or %s", format, FormatCSV, FormatJSON)
+	}
+	where, args := f.where()
+	rows, err := s.r.QueryContext(ctx, fmt.Sprintf(query, where), args...)
+	if err != nil {
+		return s.wrap("export "+tableName, err)
+	}
+	defer rows.Close()
+	out := bufio.NewWriterSize(w, 64<<10)
+	if err := write(out, rows); err != nil {
+		return fmt.Errorf("export %s: %w", tableName, err)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("export %s: %w", tableName, err)
+	}
+	return nil
+}
+
+// eachRow scans every row into values of the driver's own types: int64,
+// float64, string or nil.
+func eachRow(rows *sql.Rows, cols int, f func([]any) error) error {
+	vals := make([]any, cols)
+	ptrs := make([]any, cols)
+	for i := range vals {
+		ptrs[i] = &vals[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(ptrs...); err != nil {
+			return err
+		}
+		if err := f(vals); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func writeCSV(out *bufio.Writer, rows *sql.Rows) error {
+	cols, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	out.WriteString(strings.Join(cols, ",") + "\r\n")
+	var buf []byte
+	return eachRow(rows, len(cols), func(vals []any) error {
+		buf = buf[:0]
+		for i, v := range vals {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			switch v := v.(type) {
+			case nil:
+			case int64:
+				buf = strconv.AppendInt(buf, v, 10)
+			case float64:
+				buf = appendFloat(buf, v)
+			default:
+				t, err := text(v)
+				if err != nil {
+					return err
+				}
+				buf = appendCSVText(buf, t)
+			}
+		}
+		_, err := out.Write(append(buf, '\r', '\n'))
+		return err
+	})
+}
+
+// appendFloat writes the shortest text that reads back as the same number.
+func appendFloat(buf []byte, v float64) []byte {
+	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+		return strconv.AppendFloat(buf, v, 'f', 1, 64)
+	}
+	return strconv.AppendFloat(buf, v, 'g', -1, 64)
+}
+
+// appendCSVText quotes by RFC 4180 where needed, and the empty text always, so
+// that it differs from NULL.
+func appendCSVText(buf []byte, t string) []byte {
+	if t != "" && !strings.ContainsAny(t, ",\"\r\n") {
+		return append(buf, t...)
+	}
+	buf = append(buf, '"')
+	buf = append(buf, strings.ReplaceAll(t, `"`, `""`)...)
+	return append(buf, '"')
+}
+
+func writeJSON(out *bufio.Writer, rows *sql.Rows) error {
+	cols, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(cols))
+	for i, c := range cols {
+		b, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		names[i] = string(b)
+	}
+	out.WriteString("[")
+	first := true
+	var buf []byte
+	err = eachRow(rows, len(cols), func(vals []any) error {
+		buf = append(buf[:0], ",\n{"...)
+		if first {
+			buf = append(buf[:0], "\n{"...)
+			first = false
+		}
+		for i, v := range vals {
+			if i > 0 {
+				buf = append(buf, ',')
+			}
+			buf = append(buf, names[i]...)
+			buf = append(buf, ':')
+			switch v := v.(type) {
+			case nil:
+				buf = append(buf, "null"...)
+			case int64:
+				buf = strconv.AppendInt(buf, v, 10)
+			case float64:
+				if math.IsInf(v, 0) {
+					buf = append(buf, "null"...)
+					continue
+				}
+				buf = appendFloat(buf, v)
+			default:
+				t, err := text(v)
+				if err != nil {
+					return err
+				}
+				b, err := json.Marshal(t)
+				if err != nil {
+					return err
+				}
+				buf = append(buf, b...)
+			}
+		}
+		_, err := out.Write(append(buf, '}'))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString("\n]\n")
+	return err
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// writerLock keeps a second hopbed from writing to the same database. SQLite's
+// own locks would let both in, one transaction after the other, and two
+// campaigns would then disturb each other's measurements unseen.
+//
+// It is a flock on a file beside the database, not on the database itself:
+// closing any descriptor of a file drops the POSIX locks that SQLite holds on
+// it. The kernel releases it when the process dies, so there is no stale lock.
+type writerLock struct{ f *os.File }
+
+func lockPath(db string) string { return db + "-lock" }
+
+func acquire(db string) (*writerLock, error) {
+	for {
+		f, err := os.OpenFile(lockPath(db), os.O_RDWR|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("lock of database %s: %w", db, err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			defer f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				b := make([]byte, 200)
+				n, _ := f.ReadAt(b, 0) // the holder is only for the message
+				return nil, &LockedError{Path: db, Holder: strings.TrimSpace(string(b[:n]))}
+			}
+			return nil, fmt.Errorf("lock of database %s: %w", db, err)
+		}
+		// The previous holder removes the file before it lets go: what was
+		// locked may be a file that nobody else can find any more.
+		held, err1 := f.Stat()
+		named, err2 := os.Stat(lockPath(db))
+		if err1 != nil || err2 != nil || !os.SameFile(held, named) {
+			f.Close()
+			if err2 != nil && !errors.Is(err2, os.ErrNotExist) {
+				return nil, fmt.Errorf("lock of database %s: %w", db, err2)
+			}
+			continue
+		}
+		l := &writerLock{f}
+		host, _ := os.Hostname() // only for the message
+		who := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, StampOf(time.Now()))
+		// A full disk must not keep a reader of the message from the lock
+		// itself, which is already held: the text is best effort.
+		_ = f.Truncate(0)
+		_, _ = f.WriteAt([]byte(who), 0)
+		return l, nil
+	}
+}
+
+func (l *writerLock) release() error {
+	if l == nil || l.f == nil {
+		return nil
+	}
+	err := os.Remove(l.f.Name())
+	if cerr := l.f.Close(); err == nil {
+		err = cerr
+	}
+	l.f = nil
+	return err
+}

@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/jmoiron/sqlx"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// driverName is what modernc.org/sqlite registers itself as; sqlx knows only
+// "sqlite3" and has to be told how this one marks its parameters.
+const driverName = "sqlite"
+
+// busyTimeoutMS is how long a statement waits for a lock that another program
+// holds. hopbed itself never holds one for longer than saving a run takes.
+const busyTimeoutMS = 10_000
+
+// applicationID marks the file as hopbed's (SQLite's PRAGMA application_id):
+// the ASCII letters "hopb".
+const applicationID = 0x686f7062
+
+// Store is an open database. It is safe for concurrent use; writes are
+// serialised.
+type Store struct {
+	path string
+	w    *sqlx.DB // one connection; nil when opened for reading only
+	r    *sqlx.DB
+	lock *writerLock
+}
+
+// Open opens the database at path for writing, creating it and bringing its
+// format up to date as needed. It returns *LockedError when another hopbed is
+// writing to it, *FormatError when the file is something else or newer, and
+// *DiskFullError when there is no room.
+func Open(ctx context.Context, path string) (*Store, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	if st, err := os.Stat(filepath.Dir(abs)); err != nil {
+		return nil, fmt.Errorf("database %s: its folder: %w", path, err)
+	} else if !st.IsDir() {
+		return nil, fmt.Errorf("database %s: %s is not a folder", path, filepath.Dir(abs))
+	}
+	if _, err := inspect(ctx, abs, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	lock, err := acquire(abs)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{path: path, lock: lock}
+	if err := s.openWriter(ctx, abs); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Store) openWriter(ctx context.Context, abs string) error {
+	var err error
+	// Full synchronisation: one fsync for each run is cheap, and a run that
+	// was reported as saved survives a power cut.
+	s.w, err = connect(abs, "rwc", "_txlock=immediate", "_pragma=journal_mode(wal)", "_pragma=synchronous(full)", "_pragma=foreign_keys(1)")
+	if err != nil {
+		return s.wrap("open", err)
+	}
+	s.w.SetMaxOpenConns(1)
+	if err := s.w.PingContext(ctx); err != nil {
+		return s.wrap("open", err)
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	s.r, err = connect(abs, "ro", "_pragma=query_only(1)")
+	if err != nil {
+		return s.wrap("open", err)
+	}
+	return nil
+}
+
+// OpenRead opens the database at path for reading. It takes no lock: a
+// campaign that is being written can be read. A file of an older format is
+// brought up to date first, as Open does.
+func OpenRead(ctx context.Context, path string) (*Store, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", path, err)
+	}
+	version, err := inspect(ctx, abs, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("database %s does not exist: run an experiment first, or name another file with --db: %w", path, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if version < formatVersion() {
+		w, err := Open(ctx, path)
+		if err != nil {
+			return nil, fmt.Errorf("upgrade of an older database: %w", err)
+		}
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+	}
+	s := &Store{path: path}
+	if s.r, err = connectRead(ctx, abs); err != nil {
+		return nil, s.wrap("open", err)
+	}
+	return s, nil
+}
+
+// Close lets go of the database.
+func (s *Store) Close() error {
+	var errs []error
+	if s.r != nil {
+		errs = append(errs, s.wrap("close", s.r.Close()))
+	}
+	// The writer last: the last connection to close empties the write-ahead
+	// log into the file and removes it.
+	if s.w != nil {
+		errs = append(errs, s.wrap("close", s.w.Close()))
+	}
+	errs = append(errs, s.lock.release())
+	return errors.Join(errs...)
+}
+
+// Path returns the path that the store was opened with.
+func (s *Store) Path() string { return s.path }
+
+func connect(abs, mode string, params ...string) (*sqlx.DB, error) {
+	sqlx.BindDriver(driverName, sqlx.QUESTION)
+	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: abs}).String() + "?mode=" + mode + fmt.Sprintf("&_pragma=busy_timeout(%d)", busyTimeoutMS)
+	for _, p := range params {
+		dsn += "&" + p
+	}
+	return sqlx.Open(driverName, dsn)
+}
+
+// connectRead opens for reading. A database in write-ahead mode needs its
+// index file even then; in a folder that cannot be written, and when no log is
+// waiting, the file cannot change and is opened as immutable instead.
+func connectRead(ctx context.Context, abs string) (*sqlx.DB, error) {
+	db, err := connect(abs, "ro", "_pragma=query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	var n int
+	first := db.GetContext(ctx, &n, "SELECT count(*) FROM sqlite_master")
+	if first == nil {
+		return db, nil
+	}
+	db.Close()
+	if _, err := os.Stat(abs + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		return nil, first
+	}
+	db, err = connect(abs, "ro", "immutable=1", "_pragma=query_only(1)")
+	if err != nil {
+		return nil, err
+	}
+	if err := db.GetContext(ctx, &n, "SELECT count(*) FROM sqlite_master"); err != nil {
+		db.Close()
+		return nil, first
+	}
+	return db, nil
+}
+
+// inspect looks at a file without changing it. It returns the format version
+// (0 for an empty file), fs.ErrNotExist, or *FormatError.
+func inspect(ctx context.Context, abs, path string) (int, error) {
+	st, err := os.Stat(abs)
+	if err != nil {
+		return 0, fmt.Errorf("database %s: %w", path, err)
+	}
+	if !st.Mode().IsRegular() {
+		return 0, &FormatError{Path: path, Known: formatVersion(), Cause: "not a regular file"}
+	}
+	if st.Size() == 0 {
+		return 0, nil
+	}
+	db, err := connectRead(ctx, abs)
+	if err != nil {
+		if isNotADatabase(err) {
+			return 0, &FormatError{Path: path, Known: formatVersion(), Cause: "not SQLite"}
+		}
+		return 0, wrapSQLite(path, "open", err)
+	}
+	defer db.Close()
+	return checkFormat(ctx, db, path)
+}
+
+func checkFormat(ctx context.Context, q sqlx.QueryerContext, path string) (int, error) {
+	var app, version, tables int
+	for _, c := range []struct {
+		dst   *int
+		query string
+	}{
+		{&app, "PRAGMA application_id"},
+		{&version, "PRAGMA user_version"},
+		{&tables, "SELECT count(*) FROM sqlite_master"},
+	} {
+		if err := sqlx.GetContext(ctx, q, c.dst, c.query); err != nil {
+			return 0, wrapSQLite(path, "open", err)
+		}
+	}
+	switch {
+	case app == 0 && version == 0 && tables == 0:
+		return 0, nil
+	case app != applicationID:
+		return 0, &FormatError{Path: path, Known: formatVersion(), Cause: "an SQLite file of another application"}
+	case version > formatVersion():
+		return 0, &FormatError{Path: path, Found: version, Known: formatVersion()}
+	}
+	return version, nil
+}
+
+// notFound makes sql.ErrNoRows speak.
+func notFound(err error, what string, id int64) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%s %d: %w", what, id, ErrNotFound)
+	}
+	return err
+}

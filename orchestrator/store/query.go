@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Campaigns returns all campaigns, the oldest first.
+func (s *Store) Campaigns(ctx context.Context) ([]Campaign, error) {
+	var out []Campaign
+	err := s.r.SelectContext(ctx, &out, "SELECT * FROM campaigns ORDER BY id")
+	return out, s.wrap("read campaigns", err)
+}
+
+// Campaign returns one campaign; an error wraps ErrNotFound when it is not
+// there.
+func (s *Store) Campaign(ctx context.Context, id int64) (*Campaign, error) {
+	var c Campaign
+	err := s.r.GetContext(ctx, &c, "SELECT * FROM campaigns WHERE id = ?", id)
+	if err != nil {
+		return nil, s.wrap("read campaign", notFound(err, "campaign", id))
+	}
+	return &c, nil
+}
+
+// LatestCampaign returns the newest campaign that has at least one run, or the
+// newest of all when none has; an error wraps ErrNotFound when there is none.
+func (s *Store) LatestCampaign(ctx context.Context) (*Campaign, error) {
+	var c []Campaign
+	err := s.r.SelectContext(ctx, &c, "SELECT * FROM campaigns ORDER BY (SELECT count(*) > 0 FROM runs WHERE campaign_id = campaigns.id) DESC, id DESC LIMIT 1")
+	if err != nil {
+		return nil, s.wrap("read campaigns", err)
+	}
+	if len(c) == 0 {
+		return nil, fmt.Errorf("database %s holds no campaign yet: %w", s.path, ErrNotFound)
+	}
+	return &c[0], nil
+}
+
+// Resumable returns the newest campaign that ran the same text with the same
+// seed on the same back end and is not complete, or nil when there is none.
+func (s *Store) Resumable(ctx context.Context, fileSHA256 string, seed Seed, backend string, quick bool) (*Campaign, error) {
+	var c []Campaign
+	err := s.r.SelectContext(ctx, &c, "SELECT * FROM campaigns WHERE file_sha256 = ? AND seed = ? AND backend = ? AND quick = ? AND status <> ? ORDER BY id DESC LIMIT 1",
+		fileSHA256, seed, backend, quick, CampaignComplete)
+	if err != nil || len(c) == 0 {
+		return nil, s.wrap("read campaigns", err)
+	}
+	return &c[0], nil
+}
+
+// Done returns the runs of a campaign that are complete and valid, with their
+// ids: what a resumed campaign need not run again.
+func (s *Store) Done(ctx context.Context, campaignID int64) (map[RunKey]int64, error) {
+	runs, err := s.Runs(ctx, Filter{CampaignIDs: []int64{campaignID}, ValidOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	done := make(map[RunKey]int64, len(runs))
+	for i := range runs {
+		done[runs[i].Key()] = runs[i].ID
+	}
+	return done, nil
+}
+
+// Attempts returns how often each run of a campaign was tried so far.
+func (s *Store) Attempts(ctx context.Context, campaignID int64) (map[RunKey]int, error) {
+	runs, err := s.Runs(ctx, Filter{CampaignIDs: []int64{campaignID}})
+	if err != nil {
+		return nil, err
+	}
+	n := make(map[RunKey]int)
+	for i := range runs {
+		n[runs[i].Key()]++
+	}
+	return n, nil
+}
+
+// Filter selects runs; the zero Filter selects all.
+type Filter struct {
+	CampaignIDs []int64 // none: all campaigns
+	RunIDs      []int64 // none: all runs
+	ValidOnly   bool    // only complete, valid runs
+}
+
+// where returns the condition on runs (aliased r) and its arguments.
+func (f Filter) where() (string, []any) {
+	var (
+		conds = []string{"1"}
+		args  []any
+	)
+	in := func(col string, ids []int64) {
+		if len(ids) == 0 {
+			return
+		}
+		conds = append(conds, col+" IN ("+strings.TrimSuffix(strings.Repeat("?,", len(ids)), ",")+")")
+		for _, id := range ids {
+			args = append(args, id)
+		}
+	}
+	in("r.campaign_id", f.CampaignIDs)
+	in("r.id", f.RunIDs)
+	if f.ValidOnly {
+		conds = append(conds, "r.valid")
+	}
+	return strings.Join(conds, " AND "), args
+}
+
+// Runs returns the selected runs in the order in which they were saved.
+func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
+	where, args := f.where()
+	var out []Run
+	err := s.r.SelectContext(ctx, &out, "SELECT r.* FROM runs r WHERE "+where+" ORDER BY r.id", args...)
+	return out, s.wrap("read runs", err)
+}
+
+// Run returns one run; an error wraps ErrNotFound when it is not there.
+func (s *Store) Run(ctx context.Context, id int64) (*Run, error) {
+	var r Run
+	err := s.r.GetContext(ctx, &r, "SELECT * FROM runs WHERE id = ?", id)
+	if err != nil {
+		return nil, s.wrap("read run", notFound(err, "run", id))
+	}
+	return &r, nil
+}
+
+// selectRows reads the rows of a table that belong to the selected runs, in
+// the order of its primary key.
+func selectRows[T any](ctx context.Context, s *Store, t table, f Filter, order string) ([]T, error) {
+	where, args := f.where()
+	var out []T
+	err := s.r.SelectContext(ctx, &out, fmt.Sprintf("SELECT t.* FROM %s t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, %s", t.name, where, order), args...)
+	return out, s.wrap("read "+t.name, err)
+}
+
+// Nodes returns the nodes of the selected runs.
+func (s *Store) Nodes(ctx context.Context, f Filter) ([]Node, error) {
+	return selectRows[Node](ctx, s, nodesTable, f, "t.node")
+}
+
+// Links returns the links of the selected runs.
+func (s *Store) Links(ctx context.Context, f Filter) ([]Link, error) {
+	return selectRows[Link](ctx, s, linksTable, f, "t.src, t.dst")
+}
+
+// Flows returns the flows of the selected runs.
+func (s *Store) Flows(ctx context.Context, f Filter) ([]Flow, error) {
+	return selectRows[Flow](ctx, s, flowsTable, f, "t.flow")
+}
+
+// NodeStats returns the counters of the selected runs.
+func (s *Store) NodeStats(ctx context.Context, f Filter) ([]NodeStat, error) {
+	return selectRows[NodeStat](ctx, s, nodeStatsTable, f, "t.node, t.ac")
+}
+
+// Events returns the events of the selected runs.
+func (s *Store) Events(ctx context.Context, f Filter) ([]Event, error) {
+	return selectRows[Event](ctx, s, eventsTable, f, "t.seq")
+}
+
+// Artifacts returns the artefacts of the selected runs.
+func (s *Store) Artifacts(ctx context.Context, f Filter) ([]Artifact, error) {
+	return selectRows[Artifact](ctx, s, artifactsTable, f, "t.path")
+}
+
+// Samples calls f with every sample of one run, ordered by flow, side, node
+// and time, and stops at the first error. The sample is only valid during the
+// call: a run has some 100,000 of them.
+func (s *Store) Samples(ctx context.Context, runID int64, f func(*Sample) error) error {
+	rows, err := s.r.QueryxContext(ctx, "SELECT * FROM samples WHERE run_id = ? ORDER BY flow, side, node, t_us", runID)
+	if err != nil {
+		return s.wrap("read samples", err)
+	}
+	defer rows.Close()
+	var smp Sample
+	for rows.Next() {
+		if err := rows.StructScan(&smp); err != nil {
+			return s.wrap("read samples", err)
+		}
+		if err := f(&smp); err != nil {
+			return err
+		}
+	}
+	return s.wrap("read samples", rows.Err())
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// CreateCampaign adds a campaign and returns its id, which it also sets in c
+// together with what c leaves empty: Created (now), Status (running) and
+// FileSHA256 (of FileText).
+func (s *Store) CreateCampaign(ctx context.Context, c *Campaign) (int64, error) {
+	if c.Created.IsZero() {
+		c.Created = StampOf(time.Now())
+	}
+	if c.Status == "" {
+		c.Status = CampaignRunning
+	}
+	if c.FileSHA256 == "" {
+		sum := sha256.Sum256([]byte(c.FileText))
+		c.FileSHA256 = hex.EncodeToString(sum[:])
+	}
+	err := s.inTx(ctx, "create campaign "+c.Name, func(tx *sqlx.Tx) error {
+		id, err := insertOne(ctx, tx, campaignsTable, c)
+		c.ID = id
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return c.ID, nil
+}
+
+// FinishCampaign records how a campaign ended, now. A note says more than the
+// status where that is needed; it may be empty.
+func (s *Store) FinishCampaign(ctx context.Context, id int64, status CampaignStatus, note string) error {
+	return s.setCampaign(ctx, id, status, StampOf(time.Now()), note)
+}
+
+// ReopenCampaign marks a campaign as running again, for --resume.
+func (s *Store) ReopenCampaign(ctx context.Context, id int64) error {
+	return s.setCampaign(ctx, id, CampaignRunning, Stamp{}, "")
+}
+
+func (s *Store) setCampaign(ctx context.Context, id int64, status CampaignStatus, finished Stamp, note string) error {
+	op := fmt.Sprintf("update campaign %d", id)
+	return s.inTx(ctx, op, func(tx *sqlx.Tx) error {
+		res, err := tx.ExecContext(ctx, "UPDATE campaigns SET status = ?, finished_utc = ?, note = ? WHERE id = ?", status, finished, note, id)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, ErrNotFound)
+		}
+		return nil
+	})
+}
+
+// SaveRun adds a run with everything that belongs to it, in one transaction:
+// after an error nothing of it is in the database. It sets the run's id in
+// every row, numbers the events, and gives the run the next attempt number
+// when it has none.
+//
+// Validity is the database's to say: a run with the status complete is valid
+// and may have neither invalid reasons nor an error.
+func (s *Store) SaveRun(ctx context.Context, rec *RunRecord) error {
+	r := &rec.Run
+	op := fmt.Sprintf("save run of campaign %d (%s, repetition %d)", r.CampaignID, r.Params, r.Repetition)
+	if err := rec.check(); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return s.inTx(ctx, op, func(tx *sqlx.Tx) error {
+		if r.Attempt == 0 {
+			var last sql.NullInt64
+			if err := tx.GetContext(ctx, &last, "SELECT max(attempt) FROM runs WHERE campaign_id = ? AND params = ? AND repetition = ? AND seed = ?",
+				r.CampaignID, r.Params, r.Repetition, r.Seed); err != nil {
+				return err
+			}
+			r.Attempt = int(last.Int64) + 1
+		}
+		id, err := insertOne(ctx, tx, runsTable, r)
+		if err != nil {
+			return err
+		}
+		rec.setID(id)
+		r.Valid = r.Status == RunComplete
+		for _, insert := range []func() error{
+			func() error { return insertMany(ctx, tx, nodesTable, rec.Nodes) },
+			func() error { return insertMany(ctx, tx, linksTable, rec.Links) },
+			func() error { return insertMany(ctx, tx, flowsTable, rec.Flows) },
+			func() error { return insertMany(ctx, tx, samplesTable, rec.Samples) },
+			func() error { return insertMany(ctx, tx, nodeStatsTable, rec.NodeStats) },
+			func() error { return insertMany(ctx, tx, eventsTable, rec.Events) },
+			func() error { return insertMany(ctx, tx, artifactsTable, rec.Artifacts) },
+		} {
+			if err := insert(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (rec *RunRecord) setID(id int64) {
+	rec.Run.ID = id
+	for i := range rec.Nodes {
+		rec.Nodes[i].RunID = id
+	}
+	for i := range rec.Links {
+		rec.Links[i].RunID = id
+	}
+	for i := range rec.Flows {
+		rec.Flows[i].RunID = id
+	}
+	for i := range rec.Samples {
+		rec.Samples[i].RunID = id
+	}
+	for i := range rec.NodeStats {
+		rec.NodeStats[i].RunID = id
+	}
+	for i := range rec.Events {
+		rec.Events[i].RunID, rec.Events[i].Seq = id, i
+		rec.Events[i].Count = max(rec.Events[i].Count, 1)
+	}
+	for i := range rec.Artifacts {
+		rec.Artifacts[i].RunID = id
+	}
+}
+
+// goodputTolerance allows for rounding in the caller's arithmetic only.
+const goodputTolerance = 1e-6
+
+// check refuses what no reader could tell from a measurement: a goodput that
+// is not the bytes over the interval.
+func (rec *RunRecord) check() error {
+	r := &rec.Run
+	if r.Status == RunComplete && r.DurationS <= 0 {
+		return fmt.Errorf("a complete run must have a measured interval, not %g s", r.DurationS)
+	}
+	for i := range rec.Flows {
+		f := &rec.Flows[i]
+		if !f.GoodputBps.OK || f.Size.OK {
+			continue // a sized flow may end before the interval does
+		}
+		if r.DurationS <= 0 {
+			return fmt.Errorf("flow %d has a goodput but the run has no measured interval", f.Flow)
+		}
+		want := 8 * float64(f.Bytes) / r.DurationS
+		if math.Abs(f.GoodputBps.V-want) > goodputTolerance*math.Max(want, 1) {
+			return fmt.Errorf("flow %d: goodput %g b/s is not 8 × %d B / %g s = %g b/s", f.Flow, f.GoodputBps.V, f.Bytes, r.DurationS, want)
+		}
+	}
+	return nil
+}
+
+// Goodput returns 8 × bytes / seconds, the definition of goodput_bps.
+func Goodput(bytes int64, seconds float64) Opt[float64] {
+	if seconds <= 0 {
+		return None[float64]()
+	}
+	return Some(8 * float64(bytes) / seconds)
+}

@@ -39,12 +39,15 @@ type Sample struct {
 	Retrans         vtime.Bytes    `json:"retrans,omitempty"` // of which repeats
 	Acked           vtime.Bytes    `json:"acked,omitempty"`
 	RetransPackets  int64          `json:"retrans_packets,omitempty"`
-	LostPackets     int64          `json:"lost_packets,omitempty"` // now marked lost
-	DeliveryRate    vtime.BitRate  `json:"delivery_rate_bps,omitempty"`
-	InFlight        int64          `json:"in_flight_packets,omitempty"`
-	CAState         string         `json:"ca_state,omitempty"` // open, disorder, cwr, recovery, loss
-	SendWindow      vtime.Bytes    `json:"snd_wnd,omitempty"`  // the peer's window
-	NotSent         vtime.Bytes    `json:"not_sent,omitempty"` // in the send buffer, never sent
+	// Timeouts counts expired retransmission timers (total_rto, Linux 6.7).
+	Timeouts         int64         `json:"timeouts,omitempty"`
+	DeliveredPackets int64         `json:"delivered_packets,omitempty"`
+	LostPackets      int64         `json:"lost_packets,omitempty"` // now marked lost
+	DeliveryRate     vtime.BitRate `json:"delivery_rate_bps,omitempty"`
+	InFlight         int64         `json:"in_flight_packets,omitempty"`
+	CAState          string        `json:"ca_state,omitempty"` // open, disorder, cwr, recovery, loss
+	SendWindow       vtime.Bytes   `json:"snd_wnd,omitempty"`  // the peer's window
+	NotSent          vtime.Bytes   `json:"not_sent,omitempty"` // in the send buffer, never sent
 
 	// Relay of hop-by-hop TCP: bytes that this relay holds for the flow.
 	Held vtime.Bytes `json:"held,omitempty"`

@@ -1,0 +1,213 @@
+//go:build linux
+
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/internal/testenv"
+)
+
+// inNamespace runs f in a new network namespace with a veth pair "wlan0" and
+// "peer0", both up, on a thread that dies with the goroutine.
+func inNamespace(t testing.TB, f func(*Table)) {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.NetNS)
+	done := make(chan error, 1)
+	go func() {
+		finished := false
+		defer func() {
+			if !finished { // t.Fatal on this goroutine
+				done <- nil
+			}
+		}()
+		runtime.LockOSThread()
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "wlan0"}, PeerName: "peer0"})
+		}
+		var link netlink.Link
+		for _, name := range []string{"peer0", "wlan0"} {
+			if err == nil {
+				link, err = netlink.LinkByName(name)
+			}
+			if err == nil {
+				err = netlink.LinkSetUp(link)
+			}
+		}
+		if err == nil {
+			err = netlink.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 77, 0, 1), Mask: net.CIDRMask(32, 32)}})
+		}
+		if err == nil {
+			f(NewTable(link.Attrs().Index, "wlan0"))
+		}
+		finished = true
+		done <- err
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func addr(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 77, byte((i + 1) >> 8), byte(i + 1)})
+}
+
+// mesh is what node 0 of n nodes has: its neighbours 1 to 8, and everybody
+// else behind one of them.
+func mesh(n int) (rs []proto.Route, ns []proto.Neighbour) {
+	for i := 1; i < n; i++ {
+		r := proto.Route{Dst: netip.PrefixFrom(addr(i), 32)}
+		if i > 8 {
+			r.Via = addr(1 + i%8)
+		} else {
+			ns = append(ns, proto.Neighbour{Addr: addr(i), HardwareAddress: fmt.Sprintf("02:68:6f:70:00:%02x", i)})
+		}
+		rs = append(rs, r)
+	}
+	return rs, ns
+}
+
+func TestRoutesAreSetComparedAndReverted(t *testing.T) {
+	inNamespace(t, func(tab *Table) {
+		rs, ns := mesh(400)
+		rs[20].AdvMSS, rs[21].QuickAck = 1024, true
+		// What was there before: a route and a neighbour that are replaced, one of
+		// each that is not.
+		foreign := netlink.Route{LinkIndex: tab.link, Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IPv4(192, 0, 2, 0), Mask: net.CIDRMask(24, 32)}}
+		before := netlink.Route{LinkIndex: tab.link, Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IP(addr(30).AsSlice()), Mask: net.CIDRMask(32, 32)}}
+		for _, r := range []*netlink.Route{&foreign, &before} {
+			if err := netlink.RouteAdd(r); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		oldMAC := net.HardwareAddr{2, 0, 0, 0, 0, 1}
+		if err := netlink.NeighAdd(&netlink.Neigh{LinkIndex: tab.link, State: netlink.NUD_PERMANENT, IP: net.IP(addr(3).AsSlice()), HardwareAddr: oldMAC}); err != nil {
+			t.Error(err)
+			return
+		}
+
+		revert, err := tab.Replace(rs, ns)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		nr, nn, err := tab.Verify(rs, ns)
+		if err != nil || nr != len(rs) || nn != len(ns) {
+			t.Errorf("verify: %d routes, %d neighbours, %v; want %d, %d", nr, nn, err, len(rs), len(ns))
+		}
+		// Again: replace semantics, no "file exists".
+		if _, err := tab.Replace(rs, ns); err != nil {
+			t.Errorf("second replace: %v", err)
+		}
+		if err := revert(); err != nil {
+			t.Errorf("revert: %v", err)
+		}
+		have, err := list()
+		if err != nil {
+			t.Error(err)
+		}
+		if len(have) != 2 || len(have[netip.PrefixFrom(addr(30), 32)]) != 1 {
+			t.Errorf("after the revert there are %d destinations, want the 2 from before: %v", len(have), have)
+		}
+		hn, err := tab.neighbours()
+		if err != nil || len(hn) != 1 || hn[addr(3)].HardwareAddr.String() != oldMAC.String() {
+			t.Errorf("after the revert the neighbours are %v, %v; want the one from before", hn, err)
+		}
+	})
+}
+
+func TestVerifyNamesTheDifference(t *testing.T) {
+	inNamespace(t, func(tab *Table) {
+		rs, ns := mesh(40)
+		if _, err := tab.Replace(rs, ns); err != nil {
+			t.Error(err)
+			return
+		}
+		for _, c := range []struct {
+			name   string
+			change func() error
+			want   []string // parts of the message
+		}{
+			{"another gateway", func() error {
+				_, err := tab.Replace([]proto.Route{{Dst: netip.PrefixFrom(addr(20), 32), Via: addr(8)}}, nil)
+				return err
+			}, []string{"route on wlan0", "10.77.0.21/32 via 10.77.0.6", "10.77.0.21/32 via 10.77.0.9"}},
+			{"route deleted", func() error {
+				return netlink.RouteDel(&netlink.Route{LinkIndex: tab.link, Dst: &net.IPNet{IP: net.IP(addr(15).AsSlice()), Mask: net.CIDRMask(32, 32)}})
+			}, []string{"10.77.0.16/32", `got "none"`}},
+			{"neighbour not permanent", func() error {
+				return netlink.NeighSet(&netlink.Neigh{LinkIndex: tab.link, State: netlink.NUD_STALE, IP: net.IP(addr(2).AsSlice()), HardwareAddr: net.HardwareAddr{2, 0x68, 0x6f, 0x70, 0, 2}})
+			}, []string{"10.77.0.3", "state"}},
+			{"metric", func() error {
+				_, err := tab.Replace([]proto.Route{{Dst: rs[20].Dst, Via: rs[20].Via, AdvMSS: 512}}, nil)
+				return err
+			}, []string{rs[20].Dst.String(), "advmss 512"}},
+		} {
+			if err := c.change(); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+				continue
+			}
+			_, _, err := tab.Verify(rs, ns)
+			var e *proto.Error
+			if !errors.As(err, &e) || e.Code != proto.CodeNotApplied {
+				t.Errorf("%s: %v, want a not-applied error", c.name, err)
+				continue
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%s: %q does not say %q", c.name, err, w)
+				}
+			}
+			if _, err := tab.Replace(rs, ns); err != nil {
+				t.Errorf("%s: put right: %v", c.name, err)
+			}
+		}
+	})
+}
+
+func TestRefusedEntryIsNamed(t *testing.T) {
+	inNamespace(t, func(tab *Table) {
+		rs, ns := mesh(40)
+		rs[17].Via = netip.AddrFrom4([4]byte{224, 0, 0, 1}) // not a unicast gateway
+		revert, err := tab.Replace(rs, ns)
+		if err == nil || !strings.Contains(err.Error(), rs[17].Dst.String()) {
+			t.Errorf("error %v, want one that names %v", err, rs[17].Dst)
+		}
+		if err := revert(); err != nil {
+			t.Errorf("revert after a failure: %v", err)
+		}
+		if have, err := list(); err != nil || len(have) != 0 {
+			t.Errorf("after the revert: %v, %v", have, err)
+		}
+	})
+	tab := NewTable(1, "lo")
+	if _, err := tab.Replace([]proto.Route{{Dst: netip.MustParsePrefix("fd00::/64")}}, nil); err == nil {
+		t.Error("an IPv6 route was taken")
+	}
+}
+
+func BenchmarkReplaceAndVerify400(b *testing.B) {
+	inNamespace(b, func(tab *Table) {
+		rs, ns := mesh(400)
+		for b.Loop() {
+			if _, err := tab.Replace(rs, ns); err != nil {
+				b.Error(err)
+			}
+			if _, _, err := tab.Verify(rs, ns); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,264 @@
+//go:build linux
+
+package route
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/agent/proto"
+)
+
+// Protocol marks our routes (rtm_protocol), so that a person who looks at a
+// node sees who set them; values above RTPROT_STATIC are free to use
+// (linux/rtnetlink.h).
+const Protocol = 0x68
+
+// Table is the main table's part on one interface. Use it on the thread of the
+// namespace that it was made in.
+type Table struct {
+	link int
+	name string
+}
+
+// NewTable returns the table of the interface with the given index and name.
+func NewTable(link int, name string) *Table { return &Table{link: link, name: name} }
+
+// Replace sets every route and neighbour, replacing what is there for the same
+// destination. revert puts the earlier state back; it is valid after an error,
+// too. An error is a *proto.Error that names the first entry which the kernel
+// refused.
+func (t *Table) Replace(routes []proto.Route, neighbours []proto.Neighbour) (revert func() error, err error) {
+	oldRoutes, err := t.replaced(routes)
+	if err != nil {
+		return func() error { return nil }, err
+	}
+	oldNeighbours, err := t.replacedNeighbours(neighbours)
+	if err != nil {
+		return func() error { return nil }, err
+	}
+	revert = func() error { return t.restore(routes, oldRoutes, neighbours, oldNeighbours) }
+
+	var reqs []*nl.NetlinkRequest
+	for _, n := range neighbours {
+		r, err := t.neighbourRequest(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, n)
+		if err != nil {
+			return revert, err
+		}
+		reqs = append(reqs, r)
+	}
+	for _, r := range routes {
+		q, err := t.routeRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, r)
+		if err != nil {
+			return revert, err
+		}
+		reqs = append(reqs, q)
+	}
+	failed, err := send(reqs)
+	if err != nil {
+		return revert, &proto.Error{Code: proto.CodeSystem, What: "routes of " + t.name, Detail: err.Error()}
+	}
+	if len(failed) == 0 {
+		return revert, nil
+	}
+	f := failed[0]
+	what := ""
+	if f.index < len(neighbours) {
+		what = "neighbour " + neighbours[f.index].Addr.String()
+	} else {
+		what = "route " + Describe(routes[f.index-len(neighbours)])
+	}
+	return revert, &proto.Error{Code: proto.CodeSystem, What: what,
+		Detail: fmt.Sprintf("the kernel refused it on %s: %v (%d of %d entries refused)", t.name, f.err, len(failed), len(reqs))}
+}
+
+// Describe writes a route as iproute2 does.
+func Describe(r proto.Route) string {
+	s := r.Dst.String()
+	if r.Via.IsValid() {
+		s += " via " + r.Via.String() + " onlink"
+	} else {
+		s += " scope link"
+	}
+	if r.AdvMSS > 0 {
+		s += fmt.Sprintf(" advmss %d", r.AdvMSS)
+	}
+	if r.QuickAck {
+		s += " quickack 1"
+	}
+	return s
+}
+
+func (t *Table) routeRequest(command, flags int, r proto.Route) (*nl.NetlinkRequest, error) {
+	if !r.Dst.IsValid() || !r.Dst.Addr().Is4() || r.Via.IsValid() && !r.Via.Is4() {
+		return nil, &proto.Error{Code: proto.CodeOrder, What: "route " + Describe(r), Detail: "it is not an IPv4 route"}
+	}
+	req := nl.NewNetlinkRequest(command, flags)
+	m := nl.NewRtMsg()
+	m.Family = unix.AF_INET
+	m.Dst_len = uint8(r.Dst.Bits())
+	m.Protocol = Protocol
+	if r.Via.IsValid() {
+		m.RtMsg.Flags = unix.RTNH_F_ONLINK
+	} else {
+		m.Scope = unix.RT_SCOPE_LINK
+	}
+	req.AddData(m)
+	dst := r.Dst.Masked().Addr().As4()
+	req.AddData(nl.NewRtAttr(unix.RTA_DST, dst[:]))
+	if r.Via.IsValid() {
+		via := r.Via.As4()
+		req.AddData(nl.NewRtAttr(unix.RTA_GATEWAY, via[:]))
+	}
+	req.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(t.link))))
+	if r.AdvMSS > 0 || r.QuickAck {
+		metrics := nl.NewRtAttr(unix.RTA_METRICS, nil)
+		if r.AdvMSS > 0 {
+			metrics.AddRtAttr(unix.RTAX_ADVMSS, nl.Uint32Attr(uint32(r.AdvMSS)))
+		}
+		if r.QuickAck {
+			metrics.AddRtAttr(unix.RTAX_QUICKACK, nl.Uint32Attr(1))
+		}
+		req.AddData(metrics)
+	}
+	return req, nil
+}
+
+func (t *Table) neighbourRequest(command, flags int, n proto.Neighbour) (*nl.NetlinkRequest, error) {
+	mac, err := net.ParseMAC(n.HardwareAddress)
+	if err != nil || len(mac) != 6 || !n.Addr.Is4() {
+		return nil, &proto.Error{Code: proto.CodeOrder, What: "neighbour " + n.Addr.String(), Got: n.HardwareAddress, Detail: "want an IPv4 address and a 48-bit hardware address"}
+	}
+	req := nl.NewNetlinkRequest(command, flags)
+	req.AddData(&netlink.Ndmsg{Family: unix.AF_INET, Index: uint32(t.link), State: netlink.NUD_PERMANENT})
+	addr := n.Addr.As4()
+	req.AddData(nl.NewRtAttr(netlink.NDA_DST, addr[:]))
+	req.AddData(nl.NewRtAttr(netlink.NDA_LLADDR, mac))
+	return req, nil
+}
+
+// list returns the main table's IPv4 routes by destination, of every
+// interface.
+func list() (map[netip.Prefix][]netlink.Route, error) {
+	var rs []netlink.Route
+	var err error = netlink.ErrDumpInterrupted
+	// A routing daemon that changes the table during the dump interrupts it.
+	for try := 0; try < 5 && errors.Is(err, netlink.ErrDumpInterrupted); try++ {
+		rs, err = netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	}
+	if err != nil {
+		return nil, &proto.Error{Code: proto.CodeSystem, What: "route table", Detail: err.Error()}
+	}
+	by := make(map[netip.Prefix][]netlink.Route, len(rs))
+	for _, r := range rs {
+		p := netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+		if r.Dst != nil {
+			a, _ := netip.AddrFromSlice(r.Dst.IP)
+			bits, _ := r.Dst.Mask.Size()
+			p = netip.PrefixFrom(a.Unmap(), bits)
+		}
+		by[p] = append(by[p], r)
+	}
+	return by, nil
+}
+
+// replaced returns the routes that a replacement of rs would remove: those of
+// the same destination, type of service 0 and priority 0.
+func (t *Table) replaced(rs []proto.Route) ([]netlink.Route, error) {
+	if len(rs) == 0 {
+		return nil, nil
+	}
+	have, err := list()
+	if err != nil {
+		return nil, err
+	}
+	var old []netlink.Route
+	for _, r := range rs {
+		for _, h := range have[r.Dst.Masked()] {
+			if h.Priority == 0 && h.Tos == 0 {
+				old = append(old, h)
+			}
+		}
+	}
+	return old, nil
+}
+
+func (t *Table) neighbours() (map[netip.Addr]netlink.Neigh, error) {
+	ns, err := netlink.NeighList(t.link, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, &proto.Error{Code: proto.CodeSystem, What: "neighbour table of " + t.name, Detail: err.Error()}
+	}
+	by := make(map[netip.Addr]netlink.Neigh, len(ns))
+	for _, n := range ns {
+		if a, ok := netip.AddrFromSlice(n.IP); ok {
+			by[a.Unmap()] = n
+		}
+	}
+	return by, nil
+}
+
+func (t *Table) replacedNeighbours(ns []proto.Neighbour) ([]netlink.Neigh, error) {
+	if len(ns) == 0 {
+		return nil, nil
+	}
+	have, err := t.neighbours()
+	if err != nil {
+		return nil, err
+	}
+	var old []netlink.Neigh
+	for _, n := range ns {
+		if h, ok := have[n.Addr]; ok {
+			old = append(old, h)
+		}
+	}
+	return old, nil
+}
+
+// restore deletes what was set and puts back what was there. What is gone
+// already (the interface was removed, or somebody deleted the entry) is not an
+// error: the aim is the earlier state.
+func (t *Table) restore(routes []proto.Route, oldRoutes []netlink.Route, ns []proto.Neighbour, oldNs []netlink.Neigh) error {
+	var errs []error
+	var reqs []*nl.NetlinkRequest
+	for i := len(routes) - 1; i >= 0; i-- {
+		// Only requests that were valid were sent; the others set nothing.
+		if q, err := t.routeRequest(unix.RTM_DELROUTE, 0, routes[i]); err == nil {
+			reqs = append(reqs, q)
+		}
+	}
+	for i := len(ns) - 1; i >= 0; i-- {
+		if q, err := t.neighbourRequest(unix.RTM_DELNEIGH, 0, ns[i]); err == nil {
+			reqs = append(reqs, q)
+		}
+	}
+	failed, err := send(reqs)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, f := range failed {
+		if !gone(f.err) {
+			errs = append(errs, fmt.Errorf("%s: delete entry %d of %d: %w", t.name, f.index+1, len(reqs), f.err))
+		}
+	}
+	for i := range oldRoutes {
+		if err := netlink.RouteReplace(&oldRoutes[i]); err != nil && !gone(err) {
+			errs = append(errs, fmt.Errorf("put back route %v: %w", oldRoutes[i], err))
+		}
+	}
+	for i := range oldNs {
+		if err := netlink.NeighSet(&oldNs[i]); err != nil && !gone(err) {
+			errs = append(errs, fmt.Errorf("put back neighbour %v: %w", oldNs[i].IP, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func gone(err error) bool {
+	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENETDOWN)
+}

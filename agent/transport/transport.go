@@ -1,0 +1,113 @@
+package transport
+
+import (
+	"encoding/json"
+	"net/netip"
+	"strings"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// Node is what a driver may know of the node that it runs on. It does not
+// change after Open.
+type Node struct {
+	ID        int
+	Name      string
+	Interface string // the one interface that carries the experiment
+	Addr      netip.Addr
+	// Addrs maps node ids to addresses and NextHop destination ids to the
+	// neighbour that packets go to; both cover every node of the flows.
+	Addrs   map[int]netip.Addr
+	NextHop map[int]int
+	Board   *proto.Board    // queue board of an emulated radio, or nil
+	Hop     json.RawMessage // hop.Config fields, or nil
+	// Event reports a change in a flow's life; it does not block.
+	Event func(proto.Event)
+	// Log writes a line into the run's log; it does not block.
+	Log func(level, message string)
+}
+
+// NodeAt returns the id of the node with the address.
+func (n *Node) NodeAt(addr netip.Addr) (int, bool) {
+	for id, a := range n.Addrs {
+		if a == addr {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// Side returns the part that the node plays in the flow; ok is false when it
+// plays none.
+func (n *Node) Side(f *proto.Flow) (side proto.Side, ok bool) {
+	switch n.ID {
+	case f.Src:
+		return proto.Source, true
+	case f.Dst:
+		return proto.Destination, true
+	}
+	for _, id := range f.Path {
+		if id == n.ID {
+			return proto.Relay, true
+		}
+	}
+	return "", false
+}
+
+// Clock reads the run's time.
+type Clock interface{ Now() vtime.Time }
+
+// Schedule is the run's common schedule.
+type Schedule struct {
+	Clock       Clock
+	Warmup, End vtime.Time
+}
+
+// FlowStop returns when the flow ends on this schedule.
+func (s Schedule) FlowStop(f *proto.Flow) vtime.Time {
+	if f.Stop > 0 {
+		return vtime.Min(f.Stop, s.End)
+	}
+	return s.End
+}
+
+// Driver opens one family of transports on a node.
+type Driver interface {
+	// Family is the part of the transport's name before the slash.
+	Family() string
+	// Check reports what is wrong with a flow of this family: an unknown
+	// variant, an option that the transport does not know. It touches nothing.
+	Check(f *proto.Flow) error
+	// Open prepares every flow of this family on the node: sockets listen, and
+	// the options were read back. Flows in which the node plays no part are
+	// not among them. An error leaves nothing open.
+	Open(n *Node, flows []proto.Flow) (Endpoint, error)
+}
+
+// Endpoint is a driver's open state on one node. Its methods are called by one
+// goroutine at a time, in the order Setups, Start, Sample…, Stop, Results,
+// Close; Close may come at any point.
+type Endpoint interface {
+	// Setups returns what the kernel took.
+	Setups() []proto.FlowSetup
+	// Start schedules the flows and returns at once.
+	Start(s Schedule) error
+	// Sample appends one sample per flow and side.
+	Sample(now vtime.Time, to []proto.Sample) []proto.Sample
+	// Stop aborts what still runs and returns when nothing does; it takes no
+	// longer than a second, whatever the network does.
+	Stop()
+	// Results returns one result per flow and side, after Stop.
+	Results() []proto.FlowResult
+	// Facts adds the node's counters of this transport.
+	Facts(to *proto.NodeFacts)
+	// Close frees every socket. It may be called twice.
+	Close() error
+}
+
+// Split separates "tcp/cubic" into the family "tcp" and the variant "cubic".
+func Split(transport string) (family, variant string) {
+	family, variant, _ = strings.Cut(transport, "/")
+	return family, variant
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -22,23 +23,32 @@ const (
 	FormatJSON Format = "json" // an array of objects, one a line; NULL is null
 )
 
-// exports are the tables that can be exported, each with its query over the
-// selected runs.
-var exports = map[string]string{
-	"campaigns":  "SELECT c.* FROM campaigns c WHERE c.id IN (SELECT r.campaign_id FROM runs r WHERE %s) ORDER BY c.id",
-	"runs":       "SELECT r.* FROM runs r WHERE %s ORDER BY r.id",
-	"nodes":      "SELECT t.* FROM nodes t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node",
-	"links":      "SELECT t.* FROM links t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.src, t.dst",
-	"flows":      "SELECT t.*, r.repetition, r.params, r.backend, r.valid, r.quick FROM flows t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.flow",
-	"node_stats": "SELECT t.* FROM node_stats t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node, t.ac",
-	"events":     "SELECT t.* FROM events t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.seq",
-	"artifacts":  "SELECT t.* FROM artifacts t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.path",
+// export is how one table is exported: its query over the selected runs, and
+// which columns hold JSON. A JSON export nests those instead of quoting them.
+type export struct {
+	query string
+	json  []string
+}
+
+var exports = map[string]export{
+	"campaigns": {"SELECT c.* FROM campaigns c WHERE c.id IN (SELECT r.campaign_id FROM runs r WHERE %s) ORDER BY c.id",
+		[]string{"host_facts"}},
+	"runs": {"SELECT r.* FROM runs r WHERE %s ORDER BY r.id",
+		[]string{"params", "invalid_reasons", "warnings", "facts"}},
+	"nodes": {"SELECT t.* FROM nodes t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node",
+		[]string{"facts"}},
+	"links": {"SELECT t.* FROM links t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.src, t.dst", nil},
+	"flows": {"SELECT t.*, r.campaign_id, r.backend, r.seed, r.repetition, r.params, r.valid, r.quick FROM flows t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.flow",
+		[]string{"path", "counters", "params"}},
+	"node_stats": {"SELECT t.* FROM node_stats t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node, t.ac", nil},
+	"events":     {"SELECT t.* FROM events t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.seq", nil},
+	"artifacts":  {"SELECT t.* FROM artifacts t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.path", nil},
 	// The goodput of a sample is over the time since the sample before it,
 	// however long ago that is: a gap stays visible in t_us.
-	"samples": `SELECT t.*, 8e6 * (delivered_bytes - lag(delivered_bytes) OVER w) / (t_us - lag(t_us) OVER w) AS goodput_bps
+	"samples": {`SELECT t.*, 8e6 * (delivered_bytes - lag(delivered_bytes) OVER w) / (t_us - lag(t_us) OVER w) AS goodput_bps
 		FROM samples t JOIN runs r ON r.id = t.run_id WHERE %s
 		WINDOW w AS (PARTITION BY t.run_id, t.flow, t.side, t.node ORDER BY t.t_us)
-		ORDER BY t.run_id, t.flow, t.side, t.node, t.t_us`,
+		ORDER BY t.run_id, t.flow, t.side, t.node, t.t_us`, nil},
 }
 
 // ExportTables returns the names of the tables that Export knows.
@@ -53,11 +63,11 @@ func ExportTables() []string {
 
 // Export writes a table's rows of the selected runs to w, row by row.
 func (s *Store) Export(ctx context.Context, w io.Writer, tableName string, format Format, f Filter) error {
-	query, ok := exports[tableName]
+	exp, ok := exports[tableName]
 	if !ok {
 		return fmt.Errorf("export: there is no table %q: use one of %s", tableName, strings.Join(ExportTables(), ", "))
 	}
-	var write func(*bufio.Writer, *sql.Rows) error
+	var write func(*bufio.Writer, *sql.Rows, []string) error
 	switch format {
 	case FormatCSV:
 		write = writeCSV
@@ -67,13 +77,13 @@ func (s *Store) Export(ctx context.Context, w io.Writer, tableName string, forma
 		return fmt.Errorf("export: there is no format %q: use %s or %s", format, FormatCSV, FormatJSON)
 	}
 	where, args := f.where()
-	rows, err := s.r.QueryContext(ctx, fmt.Sprintf(query, where), args...)
+	rows, err := s.r.QueryContext(ctx, fmt.Sprintf(exp.query, where), args...)
 	if err != nil {
 		return s.wrap("export "+tableName, err)
 	}
 	defer rows.Close()
 	out := bufio.NewWriterSize(w, 64<<10)
-	if err := write(out, rows); err != nil {
+	if err := write(out, rows, exp.json); err != nil {
 		return fmt.Errorf("export %s: %w", tableName, err)
 	}
 	if err := out.Flush(); err != nil {
@@ -101,7 +111,7 @@ func eachRow(rows *sql.Rows, cols int, f func([]any) error) error {
 	return rows.Err()
 }
 
-func writeCSV(out *bufio.Writer, rows *sql.Rows) error {
+func writeCSV(out *bufio.Writer, rows *sql.Rows, _ []string) error {
 	cols, err := rows.Columns()
 	if err != nil {
 		return err
@@ -152,7 +162,7 @@ func appendCSVText(buf []byte, t string) []byte {
 	return append(buf, '"')
 }
 
-func writeJSON(out *bufio.Writer, rows *sql.Rows) error {
+func writeJSON(out *bufio.Writer, rows *sql.Rows, nested []string) error {
 	cols, err := rows.Columns()
 	if err != nil {
 		return err
@@ -195,6 +205,10 @@ func writeJSON(out *bufio.Writer, rows *sql.Rows) error {
 				t, err := text(v)
 				if err != nil {
 					return err
+				}
+				if slices.Contains(nested, cols[i]) {
+					buf = append(buf, t...) // the schema checks that it is JSON
+					continue
 				}
 				b, err := json.Marshal(t)
 				if err != nil {

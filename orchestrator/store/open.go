@@ -78,11 +78,8 @@ func (s *Store) openWriter(ctx context.Context, abs string) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
-	s.r, err = connect(abs, "ro", "_pragma=query_only(1)")
-	if err != nil {
-		return s.wrap("open", err)
-	}
-	return nil
+	s.r, err = connectRead(ctx, abs)
+	return s.wrap("open", err)
 }
 
 // OpenRead opens the database at path for reading. It takes no lock: a
@@ -143,30 +140,48 @@ func connect(abs, mode string, params ...string) (*sqlx.DB, error) {
 	return sqlx.Open(driverName, dsn)
 }
 
-// connectRead opens for reading. A database in write-ahead mode needs its
-// index file even then; in a folder that cannot be written, and when no log is
-// waiting, the file cannot change and is opened as immutable instead.
+// connectRead opens for reading. A database in write-ahead mode needs its log
+// and index files even then, and only a connection that may write removes them
+// again when it is the last; so the file is opened for writing with a promise
+// not to. Where it cannot be written and no log is waiting, it cannot change
+// and needs no such files.
 func connectRead(ctx context.Context, abs string) (*sqlx.DB, error) {
-	db, err := connect(abs, "ro", "_pragma=query_only(1)")
+	db, first := connectProbed(ctx, abs, "rw", "_pragma=query_only(1)")
+	if first == nil {
+		return db, nil
+	}
+	if hasLog(abs) {
+		return connectProbed(ctx, abs, "ro", "_pragma=query_only(1)")
+	}
+	if db, err := connectProbed(ctx, abs, "ro", "immutable=1"); err == nil {
+		return db, nil
+	}
+	return nil, first
+}
+
+// connectUntouched opens a file that may not be ours, leaving it and its
+// folder as they are.
+func connectUntouched(ctx context.Context, abs string) (*sqlx.DB, error) {
+	if hasLog(abs) {
+		return connectProbed(ctx, abs, "ro", "_pragma=query_only(1)")
+	}
+	return connectProbed(ctx, abs, "ro", "immutable=1")
+}
+
+func hasLog(abs string) bool {
+	_, err := os.Stat(abs + "-wal")
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func connectProbed(ctx context.Context, abs, mode string, params ...string) (*sqlx.DB, error) {
+	db, err := connect(abs, mode, params...)
 	if err != nil {
 		return nil, err
 	}
 	var n int
-	first := db.GetContext(ctx, &n, "SELECT count(*) FROM sqlite_master")
-	if first == nil {
-		return db, nil
-	}
-	db.Close()
-	if _, err := os.Stat(abs + "-wal"); !errors.Is(err, fs.ErrNotExist) {
-		return nil, first
-	}
-	db, err = connect(abs, "ro", "immutable=1", "_pragma=query_only(1)")
-	if err != nil {
-		return nil, err
-	}
 	if err := db.GetContext(ctx, &n, "SELECT count(*) FROM sqlite_master"); err != nil {
 		db.Close()
-		return nil, first
+		return nil, err
 	}
 	return db, nil
 }
@@ -184,7 +199,7 @@ func inspect(ctx context.Context, abs, path string) (int, error) {
 	if st.Size() == 0 {
 		return 0, nil
 	}
-	db, err := connectRead(ctx, abs)
+	db, err := connectUntouched(ctx, abs)
 	if err != nil {
 		if isNotADatabase(err) {
 			return 0, &FormatError{Path: path, Known: formatVersion(), Cause: "not SQLite"}

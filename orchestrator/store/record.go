@@ -163,16 +163,27 @@ type Sample struct {
 	Node            int          `db:"node"`
 	TUs             int64        `db:"t_us"`            // since the start of the run
 	DeliveredBytes  Opt[int64]   `db:"delivered_bytes"` // cumulative application bytes, at the destination
-	SentBytes       Opt[int64]   `db:"sent_bytes"`      // cumulative
-	RetransBytes    Opt[int64]   `db:"retrans_bytes"`   // cumulative
+	SentBytes       Opt[int64]   `db:"sent_bytes"`      // cumulative payload put on the wire, repeats included
+	RetransBytes    Opt[int64]   `db:"retrans_bytes"`   // cumulative, of which repeats
 	RetransSegments Opt[int64]   `db:"retrans_segments"`
+	AckedBytes      Opt[int64]   `db:"acked_bytes"` // cumulative
+	NotSentBytes    Opt[int64]   `db:"not_sent_bytes"`
+	HeldBytes       Opt[int64]   `db:"held_bytes"` // in a relay's buffer
 	CwndPackets     Opt[float64] `db:"cwnd_packets"`
+	SsthreshPackets Opt[float64] `db:"ssthresh_packets"`
 	InFlightPackets Opt[float64] `db:"in_flight_packets"`
+	LostPackets     Opt[int64]   `db:"lost_packets"` // marked lost at this moment
 	SRTTUs          Opt[int64]   `db:"srtt_us"`
 	MinRTTUs        Opt[int64]   `db:"min_rtt_us"`
 	RTTVarUs        Opt[int64]   `db:"rttvar_us"`
-	BlocksHeld      Opt[int64]   `db:"blocks_held"`
-	BlocksWithheld  Opt[int64]   `db:"blocks_withheld"`
+	RTOUs           Opt[int64]   `db:"rto_us"`
+	DeliveryRateBps Opt[int64]   `db:"delivery_rate_bps"` // the kernel's estimate (tcp_info)
+	CAState         Opt[string]  `db:"ca_state"`          // open, disorder, cwr, recovery, loss
+	BlocksHeld      Opt[int64]   `db:"blocks_held"`       // Hop: received and not yet reliably passed on
+	BlocksDone      Opt[int64]   `db:"blocks_done"`       // Hop, cumulative
+	BlocksWithheld  Opt[int64]   `db:"blocks_withheld"`   // Hop: senders that wait for a grant here
+	DataFrames      Opt[int64]   `db:"data_frames"`       // Hop, cumulative, repeats included
+	ControlFrames   Opt[int64]   `db:"control_frames"`    // Hop, cumulative
 }
 
 // ACAll is the access category of the row that sums up a whole node.

@@ -1,0 +1,169 @@
+package des
+
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// Handler receives the events that were scheduled for it. arg is the word given
+// to Schedule: a handler with several timers tells them apart by it, so that no
+// closure is needed (closures allocate).
+type Handler interface {
+	Fire(now vtime.Time, arg uint64)
+}
+
+// EventID names one scheduled event. The zero value names none. An id stays
+// harmless after its event was fired or cancelled: its slot carries a
+// generation, so a stale id never reaches the slot's next event.
+type EventID uint64
+
+// event is one slot of the arena. Slots are reused; gen counts the uses.
+type event struct {
+	h    Handler
+	arg  uint64
+	gen  uint32
+	heap int32 // index in Engine.heap, -1 when free
+}
+
+// node is one heap entry. The order (at, seq) lies in the heap itself: sifting
+// then reads one contiguous array instead of chasing slots.
+type node struct {
+	at   vtime.Time
+	seq  uint64
+	slot int32
+}
+
+// Engine is a single-threaded event engine. Events of one nanosecond fire in
+// the order in which they were scheduled.
+type Engine struct {
+	now   vtime.Time
+	seq   uint64
+	fired uint64
+	hash  uint64
+	heap  []node
+	slots []event
+	free  []int32
+}
+
+// New returns an engine at time zero without events.
+func New() *Engine { return &Engine{hash: traceBasis} }
+
+// Now returns the current virtual time.
+func (e *Engine) Now() vtime.Time { return e.now }
+
+// Fired returns the number of events fired so far.
+func (e *Engine) Fired() uint64 { return e.fired }
+
+// Pending returns the number of scheduled events.
+func (e *Engine) Pending() int { return len(e.heap) }
+
+// Schedule arranges for h.Fire(at, arg). It panics when at lies before Now or is
+// vtime.Never: both are programming errors, and to fire such an event late would
+// silently break causality.
+func (e *Engine) Schedule(at vtime.Time, h Handler, arg uint64) EventID {
+	if at < e.now || at == vtime.Never {
+		panic(fmt.Sprintf("des: event scheduled at %v, but it is already %v (or the time is 'never'): a handler must schedule at or after its own now", at, e.now))
+	}
+	var slot int32
+	if n := len(e.free); n > 0 {
+		slot = e.free[n-1]
+		e.free = e.free[:n-1]
+	} else {
+		slot = int32(len(e.slots))
+		e.slots = append(e.slots, event{gen: 1})
+	}
+	s := &e.slots[slot]
+	s.h, s.arg = h, arg
+	e.seq++
+	e.heap = append(e.heap, node{at: at, seq: e.seq, slot: slot})
+	e.up(len(e.heap) - 1)
+	return EventID(uint64(s.gen)<<32 | uint64(uint32(slot)))
+}
+
+// Cancel removes the event and reports whether it was still pending.
+func (e *Engine) Cancel(id EventID) bool {
+	slot := uint32(id)
+	if int(slot) >= len(e.slots) {
+		return false
+	}
+	s := &e.slots[slot]
+	if s.gen != uint32(id>>32) || s.heap < 0 || s.h == nil {
+		return false
+	}
+	i := int(s.heap)
+	e.release(int32(slot))
+	e.removeAt(i)
+	return true
+}
+
+// Next returns the time of the earliest pending event, vtime.Never if there is
+// none.
+func (e *Engine) Next() vtime.Time {
+	if len(e.heap) == 0 {
+		return vtime.Never
+	}
+	return e.heap[0].at
+}
+
+// Step fires exactly one event and reports whether there was one.
+func (e *Engine) Step() bool {
+	if len(e.heap) == 0 {
+		return false
+	}
+	top := e.heap[0]
+	s := &e.slots[top.slot]
+	h, arg := s.h, s.arg
+	e.release(top.slot)
+	e.removeAt(0)
+	e.now = top.at
+	e.fired++
+	e.hash = mix(mix(e.hash, uint64(top.at)), arg)
+	h.Fire(top.at, arg)
+	return true
+}
+
+// RunUntil fires every event up to and including t, among them those that the
+// events themselves schedule, and leaves Now at t.
+func (e *Engine) RunUntil(t vtime.Time) {
+	for len(e.heap) > 0 && e.heap[0].at <= t {
+		e.Step()
+	}
+	e.AdvanceTo(t)
+}
+
+// AdvanceTo moves the clock to t without firing anything. Events at exactly t
+// may be pending; an event before t, or a t before Now, is a programming error
+// and panics.
+func (e *Engine) AdvanceTo(t vtime.Time) {
+	if t < e.now {
+		panic(fmt.Sprintf("des: AdvanceTo(%v) would turn the clock back from %v", t, e.now))
+	}
+	if len(e.heap) > 0 && e.heap[0].at < t {
+		panic(fmt.Sprintf("des: AdvanceTo(%v) would skip the event at %v: fire it first", t, e.heap[0].at))
+	}
+	e.now = t
+}
+
+// Mix adds words to the trace hash: a component records what it decided (an
+// outcome, a draw), which times and arguments alone do not show.
+func (e *Engine) Mix(words ...uint64) {
+	for _, w := range words {
+		e.hash = mix(e.hash, w)
+	}
+}
+
+// TraceHash returns the hash of all events fired and words mixed so far. Equal
+// programs with equal seeds have equal hashes on every architecture.
+func (e *Engine) TraceHash() uint64 { return finish(e.hash) }
+
+func (e *Engine) release(slot int32) {
+	s := &e.slots[slot]
+	s.h = nil
+	s.heap = -1
+	s.gen++
+	if s.gen == 0 { // the id of slot 0 in generation 0 would be "none"
+		s.gen = 1
+	}
+	e.free = append(e.free, slot)
+}

@@ -1,8 +1,9 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 )
 
@@ -13,6 +14,7 @@ type Experiment struct {
 	Source []byte // the text as read
 	Quick  bool   // the quick block was applied: not for conclusions
 
+	root   *node // the document, with quick and --set applied
 	sets   []Assignment
 	points []Point
 }
@@ -34,11 +36,39 @@ type Point struct {
 
 // Load reads and checks an experiment file. The error is an *Errors when the
 // file could be read but is wrong.
-func Load(path string) (*Experiment, error) { return nil, errUnwritten }
+func Load(path string) (*Experiment, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("experiment file: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxSources+1))
+	if err != nil {
+		return nil, fmt.Errorf("experiment file: %w", err)
+	}
+	return Parse(path, data)
+}
 
 // Parse checks an experiment; name is used in messages only. The error is an
 // *Errors.
-func Parse(name string, data []byte) (*Experiment, error) { return nil, errUnwritten }
+func Parse(name string, data []byte) (*Experiment, error) {
+	r := &report{}
+	e := &Experiment{File: name, Source: data}
+	if e.root = parseTree(name, "", data, r); e.root == nil {
+		return nil, r.err()
+	}
+	e.points = resolve(e.root, r)
+	// The quick variant is checked now, not when somebody asks for it.
+	if q, _ := e.root.get("quick"); q != nil && len(r.problems) == 0 {
+		if root := applyQuick(e.root, r); root != nil {
+			resolve(root, r)
+		}
+	}
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
 
 // Points returns the points of the matrix in file order: at least one. The
 // caller must not change them.
@@ -48,14 +78,49 @@ func (e *Experiment) Points() []Point { return e.points }
 // (name, title, reference, notes, repeat).
 func (e *Experiment) Base() *Config { return e.points[0].Config }
 
+// HasQuick reports whether the file declares a shortened variant.
+func (e *Experiment) HasQuick() bool {
+	q, _ := e.root.get("quick")
+	return q != nil
+}
+
 // ApplyQuick replaces values by those of the file's quick block and marks the
 // experiment. It is an error when the file has none.
-func (e *Experiment) ApplyQuick() error { return errUnwritten }
+func (e *Experiment) ApplyQuick() error {
+	if !e.HasQuick() {
+		return fmt.Errorf("%s has no quick block: run it in full, or add one such as quick: {repeat: 1, duration: 30s}", e.File)
+	}
+	return e.change(func(r *report) *node { return applyQuick(e.root, r) }, func() { e.Quick = true })
+}
 
 // Set replaces values by assignments of the command line, all or none, with
 // the same checks as the file's own values. It comes after ApplyQuick, so that
 // the command line has the last word.
-func (e *Experiment) Set(as ...Assignment) error { return errUnwritten }
+func (e *Experiment) Set(as ...Assignment) error {
+	return e.change(func(r *report) *node {
+		root := e.root.clone()
+		for _, a := range as {
+			assign(root, a, r)
+		}
+		return root
+	}, func() { e.sets = append(e.sets, as...) })
+}
+
+// change makes a new document and keeps it when it is valid.
+func (e *Experiment) change(edit func(*report) *node, done func()) error {
+	r := &report{}
+	root := edit(r)
+	var points []Point
+	if len(r.problems) == 0 {
+		points = resolve(root, r)
+	}
+	if err := r.err(); err != nil {
+		return err
+	}
+	e.root, e.points = root, points
+	done()
+	return nil
+}
 
 // Sets returns the assignments made so far, in order, for the record.
 func (e *Experiment) Sets() []Assignment { return e.sets }
@@ -83,9 +148,10 @@ func ParseAssignment(s string) (Assignment, error) {
 }
 
 // RepetitionSeed returns the seed of one repetition (counted from 0) of an
-// experiment: the same for all points, so that they meet the same conditions.
+// experiment: the same for all points, so that they meet the same conditions. It has 53 bits,
+// so that it is exact in JSON and in SQLite.
 func RepetitionSeed(base uint64, repetition int) uint64 {
-	return mix(mix(base) ^ mix(uint64(repetition)+1))
+	return mix(mix(base)^mix(uint64(repetition)+1)) >> 11
 }
 
 // mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection
@@ -96,5 +162,3 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
-
-var errUnwritten = errors.New("spec: being written")

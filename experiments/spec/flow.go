@@ -13,7 +13,7 @@ type Flow struct {
 	// Transport carries the flows.
 	Transport Transport `key:"transport" required:"true"`
 	// Workload is what the flows carry.
-	Workload Workload `key:"workload"`
+	Workload Workload `key:"workload" default:"continual"`
 }
 
 // Pairs says which nodes a group of flows joins.
@@ -66,7 +66,3 @@ type Workload struct {
 	// Size of a sized transfer.
 	Size vtime.Bytes `key:"size" min:"1B" max:"1GB"`
 }
-
-// Transport is the name of a transport, "family" or "family/variant"; the
-// known ones are in TransportNames.
-type Transport string

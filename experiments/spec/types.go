@@ -13,6 +13,7 @@ const (
 	MaxFlows   = 10_000
 	MaxPoints  = 10_000
 	MaxRepeat  = 100_000
+	MaxRuns    = 1_000_000
 	MaxSources = 1 << 20 // bytes of one experiment file
 )
 
@@ -46,15 +47,15 @@ type Config struct {
 	Flows []Flow `key:"flows" required:"true"`
 
 	// Repeat is the number of repetitions of every point; repetition r of all points meets the same conditions.
-	Repeat int `key:"repeat" min:"1" max:"100000"`
+	Repeat int `key:"repeat" min:"1" max:"100000" default:"1" novar:"true"`
 	// Warmup is the time before the measured interval.
-	Warmup vtime.Duration `key:"warmup" min:"0s" max:"24h"`
+	Warmup vtime.Duration `key:"warmup" min:"0s" max:"24h" default:"0s"`
 	// Duration is the measured interval.
 	Duration vtime.Duration `key:"duration" required:"true" min:"100ms" max:"168h"`
 	// Sample is the distance of two samples of a flow's series.
-	Sample vtime.Duration `key:"sample" min:"1ms" max:"1h"`
-	// Seed is the base of every random choice of the experiment.
-	Seed uint64 `key:"seed"`
+	Sample vtime.Duration `key:"sample" min:"1ms" max:"1h" default:"100ms"`
+	// Seed is the base of every random choice of the experiment; the bound keeps it exact in JSON.
+	Seed uint64 `key:"seed" min:"0" max:"9007199254740991" default:"1"`
 	// Limits bounds what a run may cost and when it is valid.
 	Limits Limits `key:"limits"`
 }
@@ -107,13 +108,13 @@ type Generate struct {
 	// Columns is the width of a grid in nodes; the default is the smallest square that holds all nodes.
 	Columns int `key:"columns" min:"1" max:"1000"`
 	// MinHops refuses random meshes in which no two nodes are at least so many hops apart.
-	MinHops int `key:"min-hops" min:"1" max:"64"`
+	MinHops int `key:"min-hops" min:"1" max:"64" default:"1"`
 	// Tries bounds the number of placements that random-mesh may reject.
-	Tries int `key:"tries" min:"1" max:"1000000"`
+	Tries int `key:"tries" min:"1" max:"1000000" default:"10000"`
 	// Seed of the placement and the shadowing; the default is the experiment's seed.
-	Seed *uint64 `key:"seed"`
+	Seed *uint64 `key:"seed" min:"0" max:"9007199254740991"`
 	// Vary makes a new placement for each repetition, or keeps one for all.
-	Vary Vary `key:"vary" enum:"repetition|never"`
+	Vary Vary `key:"vary" enum:"repetition|never" default:"repetition"`
 }
 
 // Area is a rectangle, written [width, height].
@@ -137,7 +138,7 @@ type Link struct {
 	// To is the name of the other end.
 	To string `key:"to" required:"true" pattern:"name"`
 	// Delivery is the share of data frames that survive without retransmission.
-	Delivery vtime.Fraction `key:"delivery" min:"0%" max:"100%"`
+	Delivery vtime.Fraction `key:"delivery" min:"0%" max:"100%" default:"100%"`
 	// Reverse is the delivery from to to from; the default is the same as delivery.
 	Reverse *vtime.Fraction `key:"reverse" min:"0%" max:"100%"`
 }
@@ -173,13 +174,13 @@ const (
 // for the standard.
 type Radio struct {
 	// Standard of the radio.
-	Standard Standard `key:"standard" enum:"802.11b|802.11g|802.11a"`
-	// Rate of data frames.
-	Rate vtime.BitRate `key:"rate"`
-	// BasicRate of acknowledgements and broadcasts; the default is the standard's.
-	BasicRate vtime.BitRate `key:"basic-rate"`
+	Standard Standard `key:"standard" enum:"802.11b|802.11g|802.11a" default:"802.11b"`
+	// Rate of data frames; the default is the standard's highest.
+	Rate vtime.BitRate `key:"rate" min:"1mbit" max:"54mbit"`
+	// BasicRate of acknowledgements and broadcasts; the default is 2mbit for 802.11b and 24mbit otherwise.
+	BasicRate vtime.BitRate `key:"basic-rate" min:"1mbit" max:"54mbit"`
 	// Preamble of 802.11b frames.
-	Preamble Preamble `key:"preamble" enum:"long|short"`
+	Preamble Preamble `key:"preamble" enum:"long|short" default:"long"`
 	// TxPower is the transmitted power with antenna gains.
 	TxPower *vtime.DBm `key:"tx-power" min:"-50dBm" max:"40dBm"`
 	// Noise is the noise floor of a receiver, thermal noise and noise figure together.
@@ -191,7 +192,7 @@ type Radio struct {
 	// Capture is the power ratio above which a frame survives a weaker one.
 	Capture *vtime.Decibel `key:"capture" min:"0dB" max:"40dB"`
 	// Drop is the share of received frames that every node discards after its MAC, so that no retransmission by the MAC repairs them.
-	Drop vtime.Fraction `key:"drop" min:"0%" max:"100%"`
+	Drop vtime.Fraction `key:"drop" min:"0%" max:"100%" default:"0%"`
 }
 
 // PathLossKind names a propagation model.
@@ -207,7 +208,7 @@ const (
 // shadowing, or a disk.
 type PathLoss struct {
 	// Kind of the model.
-	Kind PathLossKind `key:"kind" enum:"log-distance|disk"`
+	Kind PathLossKind `key:"kind" enum:"log-distance|disk" default:"log-distance"`
 	// Exponent of log-distance; 2 is free space.
 	Exponent *float64 `key:"exponent" min:"1" max:"8"`
 	// ReferenceLoss is the loss at one metre.
@@ -286,17 +287,17 @@ const (
 // Routing says how paths are chosen.
 type Routing struct {
 	// Kind of routing; static routes are computed from the radio model and frozen.
-	Kind RoutingKind `key:"kind" enum:"static"`
+	Kind RoutingKind `key:"kind" enum:"static" default:"static"`
 	// Metric that the shortest paths minimise.
-	Metric Metric `key:"metric" enum:"etx|hops"`
+	Metric Metric `key:"metric" enum:"etx|hops" default:"etx"`
 	// MinDelivery is the delivery probability that a link needs in both directions to carry a route.
-	MinDelivery vtime.Fraction `key:"min-delivery" min:"1%" max:"100%"`
+	MinDelivery vtime.Fraction `key:"min-delivery" min:"1%" max:"100%" default:"10%"`
 }
 
 // Limits bounds what a run may cost and when it is valid.
 type Limits struct {
 	// Lateness is the 99th percentile of the medium's lateness above which a live run is invalid.
-	Lateness vtime.Duration `key:"lateness" min:"1us" max:"1s"`
+	Lateness vtime.Duration `key:"lateness" min:"1us" max:"1s" default:"1ms"`
 	// Reruns is how often an invalid or failed run is tried again.
-	Reruns int `key:"reruns" min:"0" max:"20"`
+	Reruns int `key:"reruns" min:"0" max:"20" default:"2"`
 }

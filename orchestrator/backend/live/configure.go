@@ -1,0 +1,124 @@
+package live
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+)
+
+// interfaceWait bounds the wait of an agent for its interface, which the
+// emulator makes: some seconds on a loaded machine with hundreds of nodes.
+const interfaceWait = 20 * vtime.Second
+
+// boardFD and eventFD are the descriptors that a namespace's agent inherits,
+// after its standard three.
+const (
+	boardFD = 3
+	eventFD = 4
+)
+
+// configureNode writes the order that makes a namespace into node i.
+func configureNode(s *plan.Scenario, i int, flows []proto.Flow) (*proto.Configure, error) {
+	c := s.Config()
+	t := s.Topology
+	hop, err := hopConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &proto.Configure{
+		Node:            i,
+		Name:            t.Nodes[i].Name,
+		Interface:       tap.Interface,
+		WaitInterface:   interfaceWait,
+		Address:         netip.PrefixFrom(tap.Addr(i), 32),
+		HardwareAddress: tap.HardwareAddr(i).String(),
+		MTU:             tap.MTU,
+		OffloadsOff:     true,
+		Loopback:        true,
+		Board:           &proto.Board{MemFD: boardFD, EventFD: eventFD, Nodes: len(t.Nodes)},
+		Hop:             hop,
+		SampleInterval:  c.Sample,
+	}
+	for _, x := range tap.NodeSysctls() {
+		cfg.Sysctls = append(cfg.Sysctls, proto.Sysctl{Key: x.Key, Value: x.Value})
+	}
+	neighbour := make([]bool, len(t.Nodes))
+	for d := range t.Nodes {
+		cfg.Peers = append(cfg.Peers, proto.Peer{Node: d, Addr: tap.Addr(d)})
+		via, ok := t.Routes.NextHop(i, d)
+		if !ok {
+			continue // itself, or unreachable: then no route, and the kernel says so
+		}
+		cfg.NextHops = append(cfg.NextHops, proto.NextHop{Dst: d, Via: via})
+		r := proto.Route{Dst: netip.PrefixFrom(tap.Addr(d), 32)}
+		if via != d {
+			r.Via = tap.Addr(via)
+		}
+		cfg.Routes = append(cfg.Routes, r)
+		neighbour[via] = true
+	}
+	for n, used := range neighbour {
+		if used {
+			cfg.Neighbours = append(cfg.Neighbours, proto.Neighbour{Addr: tap.Addr(n), HardwareAddress: tap.HardwareAddr(n).String()})
+		}
+	}
+	for _, f := range flows {
+		if takesPart(f, i) {
+			cfg.Flows = append(cfg.Flows, f)
+		}
+	}
+	return cfg, nil
+}
+
+func takesPart(f proto.Flow, node int) bool {
+	for _, n := range f.Path {
+		if n == node {
+			return true
+		}
+	}
+	return false
+}
+
+// orders translates the scenario's flows into the agents' words.
+func orders(s *plan.Scenario) []proto.Flow {
+	c := s.Config()
+	var out []proto.Flow
+	for _, f := range s.Flows {
+		g := c.Flows[f.Group]
+		p := proto.Flow{
+			ID: f.ID, Transport: string(g.Transport), Src: f.Src, Dst: f.Dst,
+			SrcAddr: tap.Addr(f.Src), DstAddr: tap.Addr(f.Dst), Path: f.Path,
+			Workload: workload.Spec{Kind: workload.Kind(g.Workload.Kind), Size: g.Workload.Size},
+		}
+		switch g.Transport.Family() {
+		case spec.FamilyHopByHopTCP:
+			p.Options.RelayBuffer = c.Transports.HopByHopTCP.RelayBuffer
+		case spec.FamilyHop:
+			p.Options.BlockSize = c.Transports.Hop.Block
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// hopConfig gives the fields of hop.Config that the file sets.
+func hopConfig(c *spec.Config) (json.RawMessage, error) {
+	h := c.Transports.Hop
+	b, err := json.Marshal(map[string]any{
+		"BlockSize":      h.Block,
+		"H":              h.H,
+		"NoBackpressure": !h.Backpressure,
+		"NoWithholding":  !h.Withholding,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("options of hop: %w", err)
+	}
+	return b, nil
+}

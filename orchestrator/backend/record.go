@@ -1,0 +1,84 @@
+package backend
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/experiments/topology"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// NewRecord lays a scenario out as records: its nodes, links and flows, without
+// results. address gives a node's address, "" for none.
+func NewRecord(s *plan.Scenario, address func(node int) string) *store.RunRecord {
+	c := s.Config()
+	rec := &store.RunRecord{Run: store.Run{
+		Seed:       store.Seed(s.Seed),
+		Repetition: s.Repetition,
+		Params:     store.Params{},
+		Transport:  s.Transport(),
+		WarmupS:    c.Warmup.Seconds(),
+		DurationS:  c.Duration.Seconds(),
+		SampleS:    store.Some(c.Sample.Seconds()),
+		Facts:      store.Facts{},
+	}}
+	for _, p := range s.Point.Params {
+		rec.Run.Params[p.Name] = p.Value
+	}
+	for _, n := range s.Topology.Nodes {
+		rec.Nodes = append(rec.Nodes, store.Node{
+			Node: n.ID, Name: n.Name, Address: address(n.ID),
+			XM: store.Some(float64(n.Position.X)), YM: store.Some(float64(n.Position.Y)),
+			Facts: store.Facts{},
+		})
+	}
+	routed := map[[2]int]bool{}
+	for _, f := range s.Flows {
+		for i := 1; i < len(f.Path); i++ {
+			routed[[2]int{f.Path[i-1], f.Path[i]}] = true
+		}
+		rec.Flows = append(rec.Flows, newFlow(c, f))
+	}
+	for _, l := range s.Topology.Links {
+		rec.Links = append(rec.Links, newLink(s.Topology, l, routed[[2]int{l.From, l.To}]))
+	}
+	return rec
+}
+
+func newFlow(c *spec.Config, f topology.Flow) store.Flow {
+	g := c.Flows[f.Group]
+	row := store.Flow{
+		Flow: f.ID, Transport: string(g.Transport), Workload: string(g.Workload.Kind),
+		Src: f.Src, Dst: f.Dst, Hops: f.Hops(), Path: f.Path,
+		StartS: 0, StopS: (c.Warmup + c.Duration).Seconds(),
+		Status: store.FlowFailed, Error: "the run gave no result for this flow",
+		Counters: store.Counters{},
+	}
+	if g.Workload.Kind == spec.Sized {
+		row.Size = store.Some(int64(g.Workload.Size))
+	}
+	return row
+}
+
+func newLink(t *topology.Topology, l topology.Link, routed bool) store.Link {
+	row := store.Link{
+		Src: l.From, Dst: l.To, Delivery: store.Some(l.Delivery), Routed: routed, Measured: "model",
+	}
+	if l.SNR != 0 {
+		row.SNRdB = store.Some(float64(l.SNR))
+	}
+	if !math.IsInf(l.ETX, 0) {
+		row.ETX = store.Some(l.ETX)
+	}
+	a, b := t.Nodes[l.From].Position, t.Nodes[l.To].Position
+	row.DistanceM = store.Some(math.Hypot(float64(a.X-b.X), float64(a.Y-b.Y)))
+	return row
+}
+
+// FlowError describes a failed flow for the list of reasons.
+func FlowError(rec *store.RunRecord, i int) string {
+	f := rec.Flows[i]
+	return fmt.Sprintf("flow %d (%s, %s to %s) failed: %s", f.Flow, f.Transport, rec.Nodes[f.Src].Name, rec.Nodes[f.Dst].Name, f.Error)
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hopbed/hopbed/experiments/library"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+)
+
+func listCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "list",
+		Usage: "show the shipped experiments",
+		Action: func(c *cli.Context) error {
+			w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+			for _, n := range library.Names() {
+				e, err := read(n)
+				if err != nil {
+					return err
+				}
+				p := plan.Build(e)
+				fmt.Fprintf(w, "%s\t%d runs, %v\t%s\n", n, len(p.Runs), p.Length().Std(), e.Base().Title)
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func checkCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "validate an experiment and show its plan; changes nothing",
+		ArgsUsage: "FILE|NAME",
+		Flags: append(changeFlags(),
+			&cli.BoolFlag{Name: "json", Usage: "print the plan as JSON"}),
+		Action: func(c *cli.Context) error {
+			e, err := load(c)
+			if err != nil {
+				return err
+			}
+			p := plan.Build(e)
+			if c.Bool("json") {
+				return planJSON(c.App.Writer, p)
+			}
+			return printPlan(c.App.Writer, p)
+		},
+	}
+}
+
+// wallPerRun is the time that bringing a netns run's nodes up and down takes
+// beside its length.
+const wallPerRun = 3 * time.Second
+
+func printPlan(w io.Writer, p *plan.Plan) error {
+	e, base := p.Experiment, p.Experiment.Base()
+	fmt.Fprintf(w, "%s: %s\n", base.Name, clean(base.Title))
+	if base.Reference != "" {
+		fmt.Fprintf(w, "compared with: %s\n", base.Reference)
+	}
+	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%v warm-up, %v measured); about %v on netns\n",
+		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, base.Warmup, base.Duration, roundTime(p.WallTime(wallPerRun)))
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "run\trepetition\tseed\tpoint\tlength")
+	for i, r := range p.Runs {
+		if i == 60 {
+			fmt.Fprintf(tw, "…\t\t\t%d more\t\n", len(p.Runs)-i)
+			break
+		}
+		fmt.Fprintf(tw, "%d\t%d\t%d\t%s\t%v\n", i+1, r.Repetition, r.Seed, clean(r.Label()), r.Length())
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	// The network of each repetition, as the first point sees it.
+	seen := map[int]bool{}
+	for _, r := range p.Runs {
+		s, err := r.Scenario()
+		if err != nil {
+			return err
+		}
+		if seen[r.Repetition] || len(seen) >= 5 {
+			continue
+		}
+		seen[r.Repetition] = true
+		fmt.Fprintf(w, "\nrepetition %d:\n%s", r.Repetition, s.Topology.Summary())
+		fmt.Fprintf(w, "flows by hops: %s\n", hopHistogram(s))
+	}
+	for i, t := range p.Warnings() {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, "warning:", t)
+	}
+	return nil
+}
+
+func hopHistogram(s *plan.Scenario) string {
+	var count [64]int
+	for _, f := range s.Flows {
+		count[min(f.Hops(), 63)]++
+	}
+	out := ""
+	for h, n := range count {
+		if n > 0 {
+			if out != "" {
+				out += ", "
+			}
+			out += fmt.Sprintf("%d × %d", n, h)
+		}
+	}
+	return out
+}
+
+func planJSON(w io.Writer, p *plan.Plan) error {
+	type runJSON struct {
+		Run        int               `json:"run"`
+		Repetition int               `json:"repetition"`
+		Seed       uint64            `json:"seed"`
+		Params     map[string]string `json:"params"`
+		LengthS    float64           `json:"length_s"`
+	}
+	base := p.Experiment.Base()
+	out := struct {
+		Name      string    `json:"name"`
+		Title     string    `json:"title"`
+		Quick     bool      `json:"quick"`
+		WarmupS   float64   `json:"warmup_s"`
+		DurationS float64   `json:"duration_s"`
+		WallS     float64   `json:"expected_wall_s"`
+		Warnings  []string  `json:"warnings"`
+		Runs      []runJSON `json:"runs"`
+	}{
+		Name: base.Name, Title: base.Title, Quick: p.Experiment.Quick, WarmupS: base.Warmup.Seconds(),
+		DurationS: base.Duration.Seconds(), WallS: vtime.FromStd(p.WallTime(wallPerRun)).Seconds(), Warnings: p.Warnings(),
+	}
+	for _, r := range p.Runs {
+		j := runJSON{Run: r.Index + 1, Repetition: r.Repetition, Seed: r.Seed, Params: map[string]string{}, LengthS: r.Length().Seconds()}
+		for _, q := range r.Point.Params {
+			j.Params[q.Name] = q.Value
+		}
+		out.Runs = append(out.Runs, j)
+		if _, err := r.Scenario(); err != nil {
+			return err
+		}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}

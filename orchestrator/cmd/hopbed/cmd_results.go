@@ -1,0 +1,403 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hopbed/hopbed/orchestrator/run"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+func dbFlag() cli.Flag {
+	return &cli.StringFlag{Name: "db", Value: "results.db", Usage: "database with the results, `FILE`"}
+}
+
+// openRead opens the database of the command line for reading.
+func openRead(c *cli.Context) (*store.Store, error) {
+	st, err := store.OpenRead(c.Context, c.String("db"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no database %s: hopbed run makes one, --db names another", c.String("db"))
+	}
+	return st, err
+}
+
+// summarise prints a campaign's result after its last run.
+func summarise(c *cli.Context, st *store.Store, sum run.Summary) error {
+	if c.Bool("json") {
+		return json.NewEncoder(c.App.Writer).Encode(map[string]any{
+			"campaign": sum.CampaignID, "complete": sum.Complete, "invalid": sum.Invalid, "failed": sum.Failed, "wall_s": sum.Wall.Seconds(),
+		})
+	}
+	return printPoints(c, st, sum.CampaignID)
+}
+
+func resultsCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "results",
+		Usage: "list campaigns, or one campaign's points and runs",
+		Flags: []cli.Flag{dbFlag(), &cli.Int64Flag{Name: "campaign", Usage: "the campaign with this `ID`"}},
+		Action: func(c *cli.Context) error {
+			st, err := openRead(c)
+			if err != nil {
+				return err
+			}
+			defer st.Close()
+			if c.IsSet("campaign") {
+				if err := printPoints(c, st, c.Int64("campaign")); err != nil {
+					return err
+				}
+				return printRuns(c, st, c.Int64("campaign"))
+			}
+			return printCampaigns(c, st)
+		},
+	}
+}
+
+func printCampaigns(c *cli.Context, st *store.Store) error {
+	all, err := st.Campaigns(c.Context)
+	if err != nil {
+		return err
+	}
+	tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "campaign\tname\tback end\tcreated\truns\tvalid\tstatus\tnote")
+	for _, k := range all {
+		runs, err := st.Runs(c.Context, store.Filter{CampaignIDs: []int64{k.ID}})
+		if err != nil {
+			return err
+		}
+		valid := 0
+		for _, r := range runs {
+			if r.Valid {
+				valid++
+			}
+		}
+		note := clean(k.Note)
+		if k.Quick {
+			note = strings.TrimSpace("quick: not for conclusions. " + note)
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d\t%d of %d\t%s\t%s\n", k.ID, clean(k.Name), k.Backend, k.Created, len(runs), valid, k.Planned, k.Status, note)
+	}
+	return tw.Flush()
+}
+
+// printPoints shows each point of a campaign over its valid runs.
+func printPoints(c *cli.Context, st *store.Store, campaign int64) error {
+	k, err := st.Campaign(c.Context, campaign)
+	if err != nil {
+		return err
+	}
+	runs, err := st.Runs(c.Context, store.Filter{CampaignIDs: []int64{campaign}})
+	if err != nil {
+		return err
+	}
+	w := c.App.Writer
+	fmt.Fprintf(w, "campaign %d: %s, back end %s", k.ID, clean(k.Title), k.Backend)
+	if k.Quick {
+		fmt.Fprint(w, " — quick: not for conclusions")
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "point\tvalid runs\tflows\tQ1\tmedian\tQ3\taggregate\tbelow 10 kb/s")
+	for _, p := range pointsOf(runs) {
+		var g []float64
+		valid, sum := 0, 0.0
+		for _, r := range p.runs {
+			if !r.Valid {
+				continue
+			}
+			valid++
+			flows, err := st.Flows(c.Context, store.Filter{RunIDs: []int64{r.ID}})
+			if err != nil {
+				return err
+			}
+			for _, f := range flows {
+				if f.GoodputBps.OK {
+					g = append(g, f.GoodputBps.V)
+					sum += f.GoodputBps.V
+				}
+			}
+		}
+		if len(g) == 0 {
+			fmt.Fprintf(tw, "%s\t%d of %d\t0\t\t\t\t\t\n", clean(p.name), valid, len(p.runs))
+			continue
+		}
+		sort.Float64s(g)
+		starved := sort.SearchFloat64s(g, run.StarvedBPS)
+		fmt.Fprintf(tw, "%s\t%d of %d\t%d\t%s\t%s\t%s\t%s\t%d (%.0f %%)\n", clean(p.name), valid, len(p.runs), len(g),
+			rate(quantile(g, .25)), rate(quantile(g, .5)), rate(quantile(g, .75)), rate(sum/float64(valid)), starved, 100*float64(starved)/float64(len(g)))
+	}
+	return tw.Flush()
+}
+
+type point struct {
+	name string
+	runs []store.Run
+}
+
+func pointsOf(runs []store.Run) []point {
+	var out []point
+	at := map[string]int{}
+	for _, r := range runs {
+		key := r.Params.Key()
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			name := r.Transport
+			if len(r.Params) > 0 {
+				name = r.Params.String()
+			}
+			out = append(out, point{name: name})
+		}
+		out[i].runs = append(out[i].runs, r)
+	}
+	return out
+}
+
+func printRuns(c *cli.Context, st *store.Store, campaign int64) error {
+	runs, err := st.Runs(c.Context, store.Filter{CampaignIDs: []int64{campaign}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.App.Writer)
+	tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "run\tpoint\trepetition\tattempt\tstatus\tlateness p99\treason")
+	for _, r := range runs {
+		late := ""
+		if r.LatenessP99Us.OK {
+			late = strconv.FormatFloat(r.LatenessP99Us.V, 'f', 0, 64) + " µs"
+		}
+		reason := strings.Join(append(append([]string(nil), r.InvalidReasons...), r.Error), "; ")
+		fmt.Fprintf(tw, "%d\t%s\t%d\t%d\t%s\t%s\t%s\n", r.ID, clean(r.Transport), r.Repetition, r.Attempt, r.Status, late, clean(strings.Trim(reason, "; ")))
+	}
+	return tw.Flush()
+}
+
+func showCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "show one run: its flows, nodes and what happened",
+		ArgsUsage: "RUN",
+		Flags:     []cli.Flag{dbFlag()},
+		Action: func(c *cli.Context) error {
+			id, err := strconv.ParseInt(c.Args().First(), 10, 64)
+			if err != nil || c.Args().Len() != 1 {
+				return usagef("which run? Give its number: hopbed results --campaign ID lists them")
+			}
+			st, err := openRead(c)
+			if err != nil {
+				return err
+			}
+			defer st.Close()
+			return showRun(c, st, id)
+		},
+	}
+}
+
+func showRun(c *cli.Context, st *store.Store, id int64) error {
+	r, err := st.Run(c.Context, id)
+	if err != nil {
+		return err
+	}
+	w := c.App.Writer
+	fmt.Fprintf(w, "run %d of campaign %d: %s, repetition %d, attempt %d, back end %s, seed %d\n", r.ID, r.CampaignID, clean(r.Transport), r.Repetition, r.Attempt, r.Backend, r.Seed)
+	fmt.Fprintf(w, "status %s, %.0f s measured after %.0f s, wall %.0f s, started %s\n", r.Status, r.DurationS, r.WarmupS, r.WallS, r.Started)
+	if r.LatenessP99Us.OK {
+		fmt.Fprintf(w, "medium: lateness p50 %.0f µs, p99 %.0f µs, max %.0f µs, priority %s, CPU %.1f s; agents' CPU %.1f s\n",
+			r.LatenessP50Us.V, r.LatenessP99Us.V, r.LatenessMaxUs.V, r.Priority, r.CPUS.V, r.AgentS.V)
+	}
+	if r.TraceHash != "" {
+		fmt.Fprintf(w, "trace hash %s\n", r.TraceHash)
+	}
+	for _, t := range r.InvalidReasons {
+		fmt.Fprintf(w, "invalid because: %s\n", clean(t))
+	}
+	if r.Error != "" {
+		fmt.Fprintf(w, "failed: %s\n", clean2(r.Error))
+	}
+	for _, t := range r.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", clean(t))
+	}
+	nodes, err := st.Nodes(c.Context, store.Filter{RunIDs: []int64{id}})
+	if err != nil {
+		return err
+	}
+	name := func(i int) string {
+		if i >= 0 && i < len(nodes) {
+			return clean(nodes[i].Name)
+		}
+		return strconv.Itoa(i)
+	}
+	if err := showFlows(c, w, st, id, name); err != nil {
+		return err
+	}
+	if err := showNodes(c, w, st, id, name); err != nil {
+		return err
+	}
+	return showEvents(c, w, st, id, name)
+}
+
+func showFlows(c *cli.Context, w io.Writer, st *store.Store, id int64, name func(int) string) error {
+	flows, err := st.Flows(c.Context, store.Filter{RunIDs: []int64{id}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "flow\ttransport\tpath\thops\tgoodput\tset-up\tretransmitted\tblocks\tstatus")
+	for _, f := range flows {
+		var path []string
+		for _, n := range f.Path {
+			path = append(path, name(n))
+		}
+		good, setup, retr, blocks := "", "", "", ""
+		if f.GoodputBps.OK {
+			good = rate(f.GoodputBps.V)
+		}
+		if f.SetupS.OK {
+			setup = fmt.Sprintf("%.3f s", f.SetupS.V)
+		}
+		if f.SentBytes.OK && f.SentBytes.V > 0 {
+			retr = fmt.Sprintf("%.1f %%", 100*float64(f.RetransBytes.V)/float64(f.SentBytes.V))
+		}
+		if f.Blocks.OK {
+			blocks = strconv.FormatInt(f.Blocks.V, 10)
+		}
+		tp := f.Transport
+		if f.CC != "" && !strings.HasSuffix(tp, "/"+f.CC) {
+			tp += " (" + f.CC + ")"
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", f.Flow, clean(tp), strings.Join(path, " "), f.Hops, good, setup, retr, blocks, strings.TrimSpace(string(f.Status)+" "+clean(f.Error)))
+	}
+	return tw.Flush()
+}
+
+func showNodes(c *cli.Context, w io.Writer, st *store.Store, id int64, name func(int) string) error {
+	stats, err := st.NodeStats(c.Context, store.Filter{RunIDs: []int64{id}})
+	if err != nil || len(stats) == 0 {
+		return err
+	}
+	fmt.Fprintln(w)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "node\tairtime sent\tattempts\tretries\tcollisions\tdropped: queue\tretry limit\tmean queue")
+	for _, s := range stats {
+		if s.AC != store.ACAll {
+			continue
+		}
+		fmt.Fprintf(tw, "%s\t%.2f s\t%d\t%d\t%d\t%d\t%d\t%.1f\n", name(s.Node), float64(s.AirtimeTxUs.V)/1e6,
+			s.Attempts.V, s.Retries.V, s.Collisions.V, s.DropsQueue.V, s.DropsRetry.V, s.QueueMeanPackets.V)
+	}
+	return tw.Flush()
+}
+
+func showEvents(c *cli.Context, w io.Writer, st *store.Store, id int64, name func(int) string) error {
+	events, err := st.Events(c.Context, store.Filter{RunIDs: []int64{id}})
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	fmt.Fprintln(w)
+	const most = 40
+	for i, e := range events {
+		if i == most {
+			fmt.Fprintf(w, "… %d more events: hopbed export --table events\n", len(events)-most)
+			break
+		}
+		at, where := "", ""
+		if e.TUs.OK {
+			at = fmt.Sprintf("%.3f s ", float64(e.TUs.V)/1e6)
+		}
+		if e.Node.OK {
+			where = name(int(e.Node.V)) + " "
+		}
+		if e.Flow.OK {
+			where += fmt.Sprintf("flow %d ", e.Flow.V)
+		}
+		fmt.Fprintf(w, "%s%s%s %s\n", at, where, e.Kind, clean(e.Text))
+	}
+	return nil
+}
+
+func exportCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "export",
+		Usage: "write a table of results as CSV or JSON to standard output",
+		Flags: []cli.Flag{
+			dbFlag(),
+			&cli.StringFlag{Name: "table", Required: true, Usage: "`TABLE`: " + strings.Join(store.ExportTables(), ", ")},
+			&cli.StringFlag{Name: "format", Value: "csv", Usage: "csv or json"},
+			&cli.Int64Flag{Name: "campaign", Usage: "only this campaign, `ID`"},
+			&cli.Int64Flag{Name: "run", Usage: "only this run, `ID`"},
+			&cli.StringFlag{Name: "o", Usage: "write to `FILE` instead"},
+		},
+		Action: func(c *cli.Context) error {
+			st, err := openRead(c)
+			if err != nil {
+				return err
+			}
+			defer st.Close()
+			var f store.Filter
+			if c.IsSet("campaign") {
+				f.CampaignIDs = []int64{c.Int64("campaign")}
+			}
+			if c.IsSet("run") {
+				f.RunIDs = []int64{c.Int64("run")}
+			}
+			if c.String("o") == "" {
+				return st.Export(c.Context, c.App.Writer, c.String("table"), store.Format(c.String("format")), f)
+			}
+			return writeFile(c.String("o"), func(w io.Writer) error {
+				return st.Export(c.Context, w, c.String("table"), store.Format(c.String("format")), f)
+			})
+		},
+	}
+}
+
+// writeFile writes a file whole or not at all: into a temporary file beside it,
+// which then takes its name.
+func writeFile(path string, write func(io.Writer) error) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".hopbed-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			tmp.Close()
+			os.Remove(tmp.Name())
+		}
+	}()
+	if err := write(tmp); err != nil {
+		return err
+	}
+	if err := tmp.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := tmp.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := tmp.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// quantile interpolates linearly between order statistics (type 7) of sorted
+// values.
+func quantile(sorted []float64, q float64) float64 {
+	h := q * float64(len(sorted)-1)
+	i := int(h)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hopbed/hopbed/experiments/library"
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/run"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// changeFlags are the options with which a command line changes an experiment.
+func changeFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "quick", Usage: "run the file's shortened variant; results are marked: not for conclusions"},
+		&cli.StringSliceFlag{Name: "set", Usage: "change a value of the file, `KEY=VALUE` (repeatable), such as radio.rate=5.5mbit"},
+		&cli.StringFlag{Name: "repeat", Usage: "number of repetitions, `N`"},
+		&cli.StringFlag{Name: "seed", Usage: "base of every random choice, `N`"},
+		&cli.StringFlag{Name: "duration", Usage: "measured interval, `TIME` such as 60s"},
+	}
+}
+
+// load reads an experiment by the name of a shipped one or by a file's path,
+// and applies the command line's changes.
+func load(c *cli.Context) (*spec.Experiment, error) {
+	name := c.Args().First()
+	switch {
+	case name == "":
+		return nil, usagef("which experiment? Give a file or a name of: %s", strings.Join(library.Names(), ", "))
+	case c.Args().Len() > 1:
+		return nil, usagef("one experiment at a time: %q is too much", c.Args().Get(1))
+	}
+	e, err := read(name)
+	if err != nil {
+		return nil, err
+	}
+	if c.Bool("quick") {
+		if err := e.ApplyQuick(); err != nil {
+			return nil, err
+		}
+	}
+	var sets []spec.Assignment
+	for _, s := range c.StringSlice("set") {
+		a, err := spec.ParseAssignment(s)
+		if err != nil {
+			return nil, &exit{exitUsage, err}
+		}
+		sets = append(sets, a)
+	}
+	for _, key := range []string{"repeat", "seed", "duration"} {
+		if c.IsSet(key) {
+			sets = append(sets, spec.Assignment{Key: key, Value: c.String(key)})
+		}
+	}
+	if err := e.Set(sets...); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// read finds an experiment: a path wins over a shipped name only when it looks
+// like one.
+func read(name string) (*spec.Experiment, error) {
+	if src, ok := library.Source(name); ok {
+		return spec.Parse(name+".yaml (shipped)", src)
+	}
+	e, err := spec.Load(name)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
+		return nil, fmt.Errorf("there is neither a file nor a shipped experiment %q: hopbed list shows those that are shipped", name)
+	}
+	return e, err
+}
+
+func runCommand(stderr *os.File) *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run an experiment and keep every result",
+		ArgsUsage: "FILE|NAME",
+		Description: "Runs every point of the experiment's matrix in every repetition, stores each finished\n" +
+			"run at once, and repeats runs that the host spoiled. Ctrl-C keeps what is finished;\n" +
+			"--resume goes on from there.\n\n" +
+			"Exit status: 0 all runs complete and valid; 1 error; 2 usage; 3 finished, but some run\n" +
+			"failed or is invalid; 130 interrupted.",
+		Flags: append(changeFlags(),
+			&cli.StringFlag{Name: "backend", Value: "netns", Usage: "where to run: " + strings.Join(backendNames(), ", ")},
+			&cli.StringFlag{Name: "db", Value: "results.db", Usage: "database for the results, `FILE`"},
+			&cli.StringFlag{Name: "report", Usage: "write a report afterwards, `FILE` .html, .md or .json"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with the unfinished campaign of the same file"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress"},
+			&cli.BoolFlag{Name: "json", Usage: "progress as JSON lines on standard error, the summary as JSON on standard output"},
+		),
+		Action: func(c *cli.Context) error { return runAction(c, stderr) },
+	}
+}
+
+func runAction(c *cli.Context, stderr *os.File) error {
+	e, err := load(c)
+	if err != nil {
+		return err
+	}
+	if r := c.String("report"); r != "" {
+		// A report that cannot be written must not cost the runs before it.
+		if err := checkReportPath(r); err != nil {
+			return err
+		}
+	}
+	p := plan.Build(e)
+	// Every scenario of the plan is laid out before anything is created: a mesh
+	// that is not connected must not end a campaign in its third repetition.
+	if err := layOut(c.Context, p); err != nil {
+		return err
+	}
+	b, err := newBackend(c.String("backend"), stderr)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Preflight(c.Context, p); err != nil {
+		return err
+	}
+	st, err := store.Open(c.Context, c.String("db"))
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	obs := newObserver(c.Bool("quiet"), c.Bool("json"), stderr)
+	for _, w := range p.Warnings() {
+		obs.Warn(w)
+	}
+	sum, err := run.Execute(c.Context, run.Options{
+		Plan: p, Backend: b, Store: st, Observe: obs, Resume: c.Bool("resume"), Version: version(), Host: hostFacts(),
+	})
+	if err != nil {
+		return err
+	}
+	if sum.Interrupted {
+		return &exit{exitInterrupted, errors.New("interrupted: what is finished is stored; go on with the same command and --resume")}
+	}
+	if err := summarise(c, st, sum); err != nil {
+		return err
+	}
+	if r := c.String("report"); r != "" {
+		if err := writeReport(context.WithoutCancel(c.Context), st, []int64{sum.CampaignID}, r); err != nil {
+			return err
+		}
+		fmt.Fprintln(stderr, "report:", r)
+	}
+	if !sum.OK() {
+		return &exit{exitNotValid, fmt.Errorf("%d runs are invalid and %d failed: hopbed results and the report say why", sum.Invalid, sum.Failed)}
+	}
+	return nil
+}
+
+func layOut(ctx context.Context, p *plan.Plan) error {
+	for _, r := range p.Runs {
+		if ctx.Err() != nil {
+			return &exit{exitInterrupted, ctx.Err()}
+		}
+		if _, err := r.Scenario(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkReportPath(path string) error {
+	if _, err := reportFormat(path); err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return fmt.Errorf("--report %s: the folder %s does not exist: make it first", path, dir)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/run"
+)
+
+// newObserver picks how progress is shown: a bar on a terminal, plain lines
+// elsewhere, JSON lines on request, nothing when quiet. Progress goes to
+// standard error, results to standard output.
+func newObserver(quiet, jsonLines bool, stderr *os.File) run.Observer {
+	switch {
+	case jsonLines:
+		return &jsonObserver{enc: json.NewEncoder(stderr)}
+	case quiet:
+		return run.Silent{}
+	case term.IsTerminal(int(stderr.Fd())):
+		return &barObserver{lines: lineObserver{w: stderr}, w: stderr}
+	}
+	return &lineObserver{w: stderr}
+}
+
+// lineObserver writes one line for each event that matters: for logs and pipes.
+type lineObserver struct {
+	w     io.Writer
+	phase string
+}
+
+func (o *lineObserver) CampaignStarted(c run.Campaign) {
+	quick := ""
+	if c.Quick {
+		quick = " (quick: not for conclusions)"
+	}
+	resumed := ""
+	if c.Finished > 0 {
+		resumed = fmt.Sprintf(", %d already finished", c.Finished)
+	}
+	fmt.Fprintf(o.w, "campaign %d: %s on %s%s: %d runs%s, about %s, results in %s\n",
+		c.ID, c.Name, c.Backend, quick, c.Runs, resumed, roundTime(c.Expected), c.Database)
+}
+
+func (o *lineObserver) RunStarted(r run.RunInfo) {
+	o.phase = ""
+	again := ""
+	if r.Attempt > 1 {
+		again = fmt.Sprintf(", attempt %d", r.Attempt)
+	}
+	fmt.Fprintf(o.w, "run %d/%d: %s, repetition %d%s, %s\n", r.Index+1, r.Total, r.Label, r.Repetition, again, roundTime(r.Length))
+}
+
+func (o *lineObserver) RunProgress(phase string, _, _ vtime.Duration) {
+	if phase != o.phase {
+		o.phase = phase
+		fmt.Fprintf(o.w, "  %s\n", phase)
+	}
+}
+
+func (o *lineObserver) RunDone(r run.RunInfo, out run.Outcome) {
+	fmt.Fprintln(o.w, "  "+outcomeLine(out))
+	for _, t := range out.Reasons {
+		fmt.Fprintf(o.w, "  invalid because: %s\n", clean(t))
+	}
+	for _, t := range out.Warnings {
+		fmt.Fprintf(o.w, "  warning: %s\n", clean(t))
+	}
+}
+
+func (o *lineObserver) Warn(text string) { fmt.Fprintf(o.w, "warning: %s\n", clean(text)) }
+
+func (o *lineObserver) CampaignDone(complete, invalid, failed int, wall time.Duration) {
+	fmt.Fprintf(o.w, "finished in %s: %d complete, %d invalid, %d failed\n", roundTime(wall), complete, invalid, failed)
+}
+
+func outcomeLine(out run.Outcome) string {
+	if out.Flows == 0 {
+		return out.Status
+	}
+	return fmt.Sprintf("%s: %d flows, median %s, aggregate %s, %d below 10 kb/s",
+		out.Status, out.Flows, rate(out.MedianBP), rate(out.SumBP), out.Starved)
+}
+
+// barObserver shows one bar for the whole campaign with an estimate, and the
+// finished runs as lines above it.
+type barObserver struct {
+	lines lineObserver
+	w     io.Writer
+	bar   *progressbar.ProgressBar
+	info  run.RunInfo
+	done  time.Duration // length of the finished runs
+}
+
+func (o *barObserver) CampaignStarted(c run.Campaign) {
+	o.lines.CampaignStarted(c)
+}
+
+func (o *barObserver) RunStarted(r run.RunInfo) {
+	if o.bar == nil {
+		o.bar = progressbar.NewOptions64(int64(r.Length)*int64(r.Total-r.Index),
+			progressbar.OptionSetWriter(o.w), progressbar.OptionSetWidth(30),
+			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond),
+			progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true))
+	}
+	o.info = r
+	o.describe("prepare")
+}
+
+func (o *barObserver) describe(phase string) {
+	o.bar.Describe(fmt.Sprintf("run %d/%d %s: %s", o.info.Index+1, o.info.Total, clean(o.info.Label), phase))
+}
+
+func (o *barObserver) RunProgress(phase string, at, length vtime.Duration) {
+	o.describe(phase)
+	if length > 0 {
+		o.bar.Set64(min(int64(o.done)+int64(float64(at)/float64(length)*float64(o.info.Length)), o.bar.GetMax64()-1))
+	}
+}
+
+func (o *barObserver) RunDone(r run.RunInfo, out run.Outcome) {
+	o.bar.Clear()
+	fmt.Fprintf(o.w, "run %d/%d %s, repetition %d\n", r.Index+1, r.Total, clean(r.Label), r.Repetition)
+	o.lines.RunDone(r, out)
+	if out.Status != "invalid" {
+		o.done += r.Length
+	}
+}
+
+func (o *barObserver) Warn(text string) {
+	if o.bar != nil {
+		o.bar.Clear()
+	}
+	o.lines.Warn(text)
+}
+
+func (o *barObserver) CampaignDone(complete, invalid, failed int, wall time.Duration) {
+	if o.bar != nil {
+		o.bar.Clear()
+	}
+	o.lines.CampaignDone(complete, invalid, failed, wall)
+}
+
+// jsonObserver writes one JSON object a line, for programs that drive hopbed.
+type jsonObserver struct {
+	enc  *json.Encoder
+	last time.Time
+}
+
+func (o *jsonObserver) emit(kind string, v any) {
+	_ = o.enc.Encode(map[string]any{"event": kind, "data": v})
+}
+
+func (o *jsonObserver) CampaignStarted(c run.Campaign) { o.emit("campaign", c) }
+func (o *jsonObserver) RunStarted(r run.RunInfo)       { o.emit("run", r) }
+func (o *jsonObserver) RunProgress(phase string, at, length vtime.Duration) {
+	if time.Since(o.last) < time.Second {
+		return
+	}
+	o.last = time.Now()
+	o.emit("progress", map[string]any{"phase": phase, "at_s": at.Seconds(), "length_s": length.Seconds()})
+}
+func (o *jsonObserver) RunDone(r run.RunInfo, out run.Outcome) {
+	o.emit("done", map[string]any{"run": r, "outcome": out})
+}
+func (o *jsonObserver) Warn(text string) { o.emit("warning", text) }
+func (o *jsonObserver) CampaignDone(complete, invalid, failed int, wall time.Duration) {
+	o.emit("finished", map[string]any{"complete": complete, "invalid": invalid, "failed": failed, "wall_s": wall.Seconds()})
+}
+
+// rate writes a goodput for people: three significant digits with a unit.
+func rate(bps float64) string {
+	switch {
+	case bps >= 1e6:
+		return fmt.Sprintf("%.3g Mb/s", bps/1e6)
+	case bps >= 1e3:
+		return fmt.Sprintf("%.3g kb/s", bps/1e3)
+	}
+	return fmt.Sprintf("%.3g b/s", bps)
+}
+
+func roundTime(d time.Duration) string {
+	if d > 10*time.Second {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// clean keeps control characters of a file's text away from the terminal.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x20 || r >= 0x7f && r < 0xa0 {
+			return '�'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/experiments/topology"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// Plan is an experiment's runs in the order in which they are carried out.
+type Plan struct {
+	Experiment *spec.Experiment
+	Runs       []Run
+}
+
+// Run is one point of the matrix in one repetition.
+type Run struct {
+	Index      int // in the plan
+	Point      spec.Point
+	Repetition int    // from 1
+	Seed       uint64 // of the repetition: the same for every point
+}
+
+// Scenario is a run with its network laid out.
+type Scenario struct {
+	Run
+	Topology *topology.Topology
+	Flows    []topology.Flow
+}
+
+// Build orders the runs of an experiment. All points of a repetition come
+// before the next repetition: they meet the same placement and pairs (a paired
+// comparison), close to each other in time, and a campaign that is cut short
+// keeps whole repetitions.
+func Build(e *spec.Experiment) *Plan {
+	p := &Plan{Experiment: e}
+	c := e.Base()
+	for rep := 1; rep <= c.Repeat; rep++ {
+		for _, pt := range e.Points() {
+			p.Runs = append(p.Runs, Run{
+				Index:      len(p.Runs),
+				Point:      pt,
+				Repetition: rep,
+				Seed:       spec.RepetitionSeed(pt.Config.Seed, rep-1),
+			})
+		}
+	}
+	return p
+}
+
+// Config is the run's configuration.
+func (r Run) Config() *spec.Config { return r.Point.Config }
+
+// Length is the virtual time that the run lasts: warm-up and measured interval.
+func (r Run) Length() vtime.Duration {
+	c := r.Config()
+	return c.Warmup + c.Duration
+}
+
+// Label names the run's point for people; a point without variables is named
+// by its transport.
+func (r Run) Label() string {
+	if l := r.Point.Label(); l != "" {
+		return l
+	}
+	return "transport=" + r.Transport()
+}
+
+// Transport is the transport of the run's flows, or "mixed" where they differ.
+func (r Run) Transport() string {
+	t := ""
+	for _, f := range r.Config().Flows {
+		switch {
+		case t == "":
+			t = string(f.Transport)
+		case t != string(f.Transport):
+			return "mixed"
+		}
+	}
+	return t
+}
+
+// Scenario lays out the network of a run. The error names the run and what
+// could not be met.
+func (r Run) Scenario() (*Scenario, error) {
+	t, err := topology.Build(r.Config(), r.Repetition-1)
+	if err != nil {
+		return nil, fmt.Errorf("%s, repetition %d: %w", r.Label(), r.Repetition, err)
+	}
+	flows, err := t.Flows(r.Config(), r.Repetition-1)
+	if err != nil {
+		return nil, fmt.Errorf("%s, repetition %d: %w", r.Label(), r.Repetition, err)
+	}
+	return &Scenario{Run: r, Topology: t, Flows: flows}, nil
+}
+
+// Length is the virtual time of all runs together.
+func (p *Plan) Length() vtime.Duration {
+	var d vtime.Duration
+	for _, r := range p.Runs {
+		d += r.Length()
+	}
+	return d
+}
+
+// WallTime estimates how long the plan takes where virtual time is real time:
+// its length and, for each run, bringing the nodes up and down.
+func (p *Plan) WallTime(perRun time.Duration) time.Duration {
+	return p.Length().Std() + time.Duration(len(p.Runs))*perRun
+}

@@ -1,0 +1,139 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// Options is what a campaign needs.
+type Options struct {
+	Plan    *plan.Plan
+	Backend backend.Backend
+	Store   *store.Store
+	Observe Observer
+	Resume  bool        // go on with the newest unfinished campaign of the same text
+	Version string      // of this program
+	Host    store.Facts // of this machine
+}
+
+// Summary is how a campaign ended.
+type Summary struct {
+	CampaignID                int64
+	Complete, Invalid, Failed int // of the whole plan, earlier invocations included
+	Interrupted               bool
+	Wall                      time.Duration
+}
+
+// OK says whether every run of the plan is complete and valid.
+func (s Summary) OK() bool { return s.Invalid == 0 && s.Failed == 0 && !s.Interrupted }
+
+// Execute carries out a plan. Every finished run is stored before the next one
+// begins. When ctx ends, the run in progress is given up, what is finished
+// stays, and the Summary says Interrupted. The error is for what makes going on
+// pointless: a database that cannot be written, a host that cannot do it.
+func Execute(ctx context.Context, o Options) (Summary, error) {
+	began := time.Now()
+	c, done, err := openCampaign(ctx, o)
+	if err != nil {
+		return Summary{}, err
+	}
+	sum := Summary{CampaignID: c.ID}
+	var todo []plan.Run
+	var length vtime.Duration
+	for _, r := range o.Plan.Runs {
+		if _, ok := done[keyOf(r)]; ok {
+			sum.Complete++
+			continue
+		}
+		todo = append(todo, r)
+		length += r.Length()
+	}
+	o.Observe.CampaignStarted(Campaign{
+		ID: c.ID, Name: c.Name, Backend: c.Backend, Quick: c.Quick, Runs: len(todo), Finished: sum.Complete,
+		Expected: Estimate(o.Backend, len(todo), length), Database: o.Store.Path(),
+	})
+	for _, r := range todo {
+		var status store.RunStatus
+		status, err = untilValid(ctx, o, c, r)
+		switch status {
+		case store.RunComplete:
+			sum.Complete++
+		case store.RunInvalid:
+			sum.Invalid++
+		case store.RunFailed:
+			sum.Failed++
+		case store.RunInterrupted:
+			sum.Interrupted = true
+		}
+		if err != nil || sum.Interrupted {
+			break
+		}
+	}
+	sum.Wall = time.Since(began)
+	o.Observe.CampaignDone(sum.Complete, sum.Invalid, sum.Failed, sum.Wall)
+	return sum, finish(o, c, sum, err)
+}
+
+// Estimate is the wall time that runs of a total length need on a back end.
+func Estimate(b backend.Backend, runs int, length vtime.Duration) time.Duration {
+	return time.Duration(float64(length.Std())/b.Speed()) + time.Duration(runs)*b.Overhead()
+}
+
+func keyOf(r plan.Run) store.RunKey {
+	p := store.Params{}
+	for _, q := range r.Point.Params {
+		p[q.Name] = q.Value
+	}
+	return store.RunKey{Point: p.Key(), Repetition: r.Repetition, Seed: store.Seed(r.Seed)}
+}
+
+// openCampaign creates the campaign's row, or finds the one to go on with.
+func openCampaign(ctx context.Context, o Options) (*store.Campaign, map[store.RunKey]int64, error) {
+	e := o.Plan.Experiment
+	base := e.Base()
+	text := Text(e)
+	if o.Resume {
+		c, err := o.Store.Resumable(ctx, sha256Hex(text), store.Seed(base.Seed), o.Backend.Name(), e.Quick)
+		if err != nil {
+			return nil, nil, err
+		}
+		if c != nil {
+			done, err := o.Store.Done(ctx, c.ID)
+			if err != nil {
+				return nil, nil, err
+			}
+			return c, done, o.Store.ReopenCampaign(ctx, c.ID)
+		}
+		o.Observe.Warn("nothing to resume: no unfinished campaign of this file with these settings in " + o.Store.Path() + "; starting a new one")
+	}
+	c := &store.Campaign{
+		Name: base.Name, Title: base.Title, Backend: o.Backend.Name(), Seed: store.Seed(base.Seed), Quick: e.Quick,
+		Planned: int64(len(o.Plan.Runs)), Reference: base.Reference, FileText: text, FileSHA256: sha256Hex(text),
+		Version: o.Version, HostFacts: o.Host,
+	}
+	_, err := o.Store.CreateCampaign(ctx, c)
+	return c, nil, err
+}
+
+// finish records the campaign's end. It must work when the user's context has
+// ended already.
+func finish(o Options, c *store.Campaign, sum Summary, cause error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	status, note := store.CampaignComplete, ""
+	switch {
+	case cause != nil:
+		status, note = store.CampaignFailed, cause.Error()
+	case sum.Interrupted:
+		status, note = store.CampaignInterrupted, "stopped by the user; go on with --resume"
+	case !sum.OK():
+		status = store.CampaignIncomplete
+	}
+	return errors.Join(cause, o.Store.FinishCampaign(ctx, c.ID, status, note))
+}

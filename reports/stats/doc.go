@@ -1,0 +1,9 @@
+// Package stats holds the statistics of hopbed's reports: quartiles, Jain's
+// index, the empirical distribution, and bootstrap intervals that resample
+// whole repetitions. Every estimate comes with the warnings that a reader needs
+// in order not to take it for more than it is.
+//
+// It works on plain numbers and must not know where they come from (runs,
+// flows, the database) nor how they are shown. Equal input and seed give equal
+// output.
+package stats

@@ -45,7 +45,7 @@ func (g *Graph) Reverse(i, j int) float64 { return g.r[i*g.n+j] }
 // frame and its acknowledgement both survive; +Inf for a link that carries
 // nothing.
 func (g *Graph) LinkETX(i, j int) float64 {
-	p := g.f[i*g.n+j] * g.r[i*g.n+j]
+	p := float64(g.f[i*g.n+j] * g.r[i*g.n+j])
 	if !(p > 0) {
 		return math.Inf(1)
 	}

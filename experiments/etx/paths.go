@@ -1,0 +1,149 @@
+package etx
+
+import "math"
+
+// micro is the resolution of costs: millionths of a transmission. Integers add
+// up the same in every order and on every architecture, so that equal paths
+// are equal.
+const micro = 1e6
+
+// maxLink bounds the cost of one link, so that the sum over any path fits.
+const maxLink = int64(1) << 42 // 4.4 million transmissions
+
+func linkCost(m Metric, etx float64) int64 {
+	if math.IsInf(etx, 1) || math.IsNaN(etx) {
+		return 0
+	}
+	if m == Hops {
+		return micro
+	}
+	return min(int64(math.Round(etx*micro)), maxLink)
+}
+
+// label is the quality of a node's path to the destination; less is better in
+// the order cost, hops, next hop.
+type label struct {
+	cost int64
+	hops int32
+	next int32
+}
+
+func (a label) less(b label) bool {
+	if a.cost != b.cost {
+		return a.cost < b.cost
+	}
+	if a.hops != b.hops {
+		return a.hops < b.hops
+	}
+	return a.next < b.next
+}
+
+type edge struct {
+	to   int32
+	cost int64
+}
+
+// ShortestPaths computes the paths between all nodes that minimise the metric:
+// Dijkstra's algorithm from each destination backwards, so that following next
+// hops from node to node is the path itself. Ties are broken by the number of
+// hops, then by the smaller id of the next hop.
+func ShortestPaths(g *Graph, m Metric) *Table {
+	n := g.n
+	t := &Table{n: n, next: make([]int32, n*n), hops: make([]int32, n*n), cost: make([]float64, n*n)}
+	in := make([][]edge, n) // in[v] are the links u → v
+	for u := range n {
+		for v := range n {
+			if u == v {
+				continue
+			}
+			if c := linkCost(m, g.LinkETX(u, v)); c > 0 {
+				in[v] = append(in[v], edge{int32(u), c})
+			}
+		}
+	}
+	best := make([]label, n)
+	var h heap
+	for dst := range n {
+		for i := range best {
+			best[i] = label{math.MaxInt64, math.MaxInt32, math.MaxInt32}
+		}
+		best[dst] = label{0, 0, -1}
+		h = append(h[:0], item{best[dst], int32(dst)})
+		for len(h) > 0 {
+			it := h.pop()
+			if it.label != best[it.node] {
+				continue // a better one came after it was put here
+			}
+			for _, e := range in[it.node] {
+				l := label{it.label.cost + e.cost, it.label.hops + 1, it.node}
+				if l.less(best[e.to]) {
+					best[e.to] = l
+					h.push(item{l, e.to})
+				}
+			}
+		}
+		for i, l := range best {
+			k := i*n + dst
+			switch {
+			case l.cost == math.MaxInt64:
+				t.next[k], t.hops[k], t.cost[k] = -1, Unreachable, math.Inf(1)
+			default:
+				t.next[k], t.hops[k], t.cost[k] = l.next, l.hops, float64(l.cost)/micro
+			}
+		}
+	}
+	return t
+}
+
+// item is an entry of the priority queue; equal labels come out by node id.
+type item struct {
+	label label
+	node  int32
+}
+
+func (a item) less(b item) bool {
+	if a.label != b.label {
+		return a.label.less(b.label)
+	}
+	return a.node < b.node
+}
+
+// heap is a binary heap of items, least first.
+type heap []item
+
+func (h *heap) push(x item) {
+	*h = append(*h, x)
+	s := *h
+	for i := len(s) - 1; i > 0; {
+		p := (i - 1) / 2
+		if !s[i].less(s[p]) {
+			break
+		}
+		s[i], s[p] = s[p], s[i]
+		i = p
+	}
+}
+
+func (h *heap) pop() item {
+	s := *h
+	top := s[0]
+	last := len(s) - 1
+	s[0] = s[last]
+	s = s[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= last {
+			break
+		}
+		if c+1 < last && s[c+1].less(s[c]) {
+			c++
+		}
+		if !s[c].less(s[i]) {
+			break
+		}
+		s[i], s[c] = s[c], s[i]
+		i = c
+	}
+	*h = s
+	return top
+}

@@ -41,16 +41,19 @@ func (g *Graph) Forward(i, j int) float64 { return g.f[i*g.n+j] }
 // Reverse returns the delivery probability of acknowledgements from j to i.
 func (g *Graph) Reverse(i, j int) float64 { return g.r[i*g.n+j] }
 
-// LinkETX returns 1/(df·dr), the expected number of transmissions until a
-// frame and its acknowledgement both survive; +Inf for a link that carries
+// Link returns 1/(forward·reverse), the expected number of transmissions until
+// a frame and its acknowledgement both survive; +Inf for a link that carries
 // nothing.
-func (g *Graph) LinkETX(i, j int) float64 {
-	p := float64(g.f[i*g.n+j] * g.r[i*g.n+j])
+func Link(forward, reverse float64) float64 {
+	p := float64(forward * reverse)
 	if !(p > 0) {
 		return math.Inf(1)
 	}
 	return 1 / p
 }
+
+// LinkETX returns the ETX of the link from i to j.
+func (g *Graph) LinkETX(i, j int) float64 { return Link(g.f[i*g.n+j], g.r[i*g.n+j]) }
 
 // Table holds the shortest paths between all nodes.
 type Table struct {

@@ -2,50 +2,57 @@ package topology
 
 import (
 	"github.com/hopbed/hopbed/experiments/etx"
-	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
 )
 
-// DataFrame and AckFrame are the sizes for which links are rated: a full data
-// frame (an IP packet) and the answer to it.
-const (
-	DataFrame vtime.Bytes = 1500
-	AckFrame  vtime.Bytes = 14
-)
+// DataFrame is the size for which links are rated: a full IP packet. The
+// answer, an acknowledgement of the MAC at the basic rate, is rated as an empty
+// data frame, which is 24 bytes longer: the safe side.
+const DataFrame vtime.Bytes = 1500
 
 // Topology is the network of one repetition.
 type Topology struct {
 	Nodes  []Node
-	Links  []Link     // every directed pair that can decode or sense, by From then To
+	Links  []Link     // every directed pair that can decode or sense, by From, then To
 	Routes *etx.Table // static routes by the metric of the experiment
-	Seed   uint64     // of the placement and the shadowing
-	Tries  int        // placements drawn until one fitted (1 for fixed shapes)
+	Graph  *etx.Graph // the usable links
+
+	// What a medium is made from: wifi.NewChannel(ChannelSeed, Radio, MAC,
+	// Positions()), or wifi.NewMatrixChannel(Delivery, nil, nil) where the
+	// links are listed.
+	Channel     *wifi.Channel
+	ChannelSeed uint64
+	Radio       wifi.Radio
+	MAC         wifi.MAC
+	Delivery    [][]float64
+
+	Seed  uint64 // of this repetition's placement
+	Tries int    // placements drawn until one fitted; 1 for fixed shapes
 }
 
 // Node is a node with its place.
 type Node struct {
 	ID       int
 	Name     string
-	Position Position
+	Position wifi.Position
 }
 
-// Position is a place in the plane.
-type Position struct{ X, Y vtime.Metres }
-
-// Link is the directed link of two nodes as the radio model rates it.
+// Link is a directed link as the radio model rates it.
 type Link struct {
 	From, To int
 	Delivery float64       // of a DataFrame at the data rate
-	Reverse  float64       // of an AckFrame from To to From at the basic rate
-	SNR      vtime.Decibel // at To; 0 where the delivery is listed in the file
-	ETX      float64
-	Usable   bool // may carry a route
-	Senses   bool // To defers to From
+	Reverse  float64       // of the acknowledgement, from To to From
+	SNR      vtime.Decibel // at To without interference; for disks and listed links the margin above decoding
+	Distance vtime.Metres
+	ETX      float64 // 1/(Delivery·Reverse), +Inf when nothing arrives
+	Usable   bool    // may carry a route
+	Senses   bool    // To defers to From
 }
 
 // Flow is one flow between two nodes.
 type Flow struct {
-	ID    int // in the order of the file
+	ID    int // from 0, in the order of the file's groups
 	Group int // index in Config.Flows
 	Src   int
 	Dst   int
@@ -55,14 +62,21 @@ type Flow struct {
 // Hops returns the length of the flow's route.
 func (f Flow) Hops() int { return len(f.Path) - 1 }
 
-// Build returns the topology of one repetition (counted from 0) of a point.
-// The error says what could not be met and what to change.
-func Build(c *spec.Config, repetition int) (*Topology, error) { return nil, errUnwritten }
+// Positions returns the places of the nodes in their order.
+func (t *Topology) Positions() []wifi.Position {
+	out := make([]wifi.Position, len(t.Nodes))
+	for i, n := range t.Nodes {
+		out[i] = n.Position
+	}
+	return out
+}
 
-// Flows draws the pairs of all flow groups of a point from a stream of their
-// own, equal for all points that share topology, counts and hop rules.
-func (t *Topology) Flows(c *spec.Config, repetition int) ([]Flow, error) { return nil, errUnwritten }
-
-// Summary describes the mesh in a few lines: nodes, links, degree, mean ETX
-// and how many pairs have how many hops.
-func (t *Topology) Summary() string { return "" }
+// index returns the id of the node with a name, -1 when there is none.
+func (t *Topology) index(name string) int {
+	for i := range t.Nodes {
+		if t.Nodes[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}

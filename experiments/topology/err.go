@@ -1,5 +1,0 @@
-package topology
-
-import "errors"
-
-var errUnwritten = errors.New("topology: being written")

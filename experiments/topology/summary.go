@@ -1,0 +1,119 @@
+package topology
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Stats describes a mesh in numbers.
+type Stats struct {
+	Nodes       int
+	Usable      int     // directed links that may carry a route
+	Degree      float64 // usable links per node
+	Sensed      float64 // nodes that a node senses, on average
+	Hidden      float64 // share of the pairs of senders with a common receiver that do not sense each other
+	MeanETX     float64 // of the usable links
+	Histogram   []int   // Histogram[h] is the number of ordered pairs whose route has h hops
+	Unreachable int     // ordered pairs without a route
+}
+
+// Stats returns the figures of the mesh.
+func (t *Topology) Stats() Stats {
+	n := len(t.Nodes)
+	s := Stats{Nodes: n}
+	senses := make([][]bool, n)
+	for i := range senses {
+		senses[i] = make([]bool, n)
+	}
+	neighbours := make([][]int, n)
+	sensed := 0
+	for _, l := range t.Links {
+		if l.Senses {
+			senses[l.To][l.From] = true
+			sensed++
+		}
+		if l.Usable {
+			s.Usable++
+			s.MeanETX += l.ETX
+			neighbours[l.To] = append(neighbours[l.To], l.From)
+		}
+	}
+	if s.Usable > 0 {
+		s.MeanETX /= float64(s.Usable)
+	}
+	if n > 0 {
+		s.Degree = float64(s.Usable) / float64(n)
+		s.Sensed = float64(sensed) / float64(n)
+	}
+	pairs, hidden := 0, 0
+	for _, from := range neighbours {
+		for i, a := range from {
+			for _, b := range from[i+1:] {
+				pairs++
+				if !senses[a][b] && !senses[b][a] {
+					hidden++
+				}
+			}
+		}
+	}
+	if pairs > 0 {
+		s.Hidden = float64(hidden) / float64(pairs)
+	}
+	for i := range n {
+		for j := range n {
+			if i == j {
+				continue
+			}
+			h := t.Routes.Hops(i, j)
+			if h < 1 {
+				s.Unreachable++
+				continue
+			}
+			for len(s.Histogram) <= h {
+				s.Histogram = append(s.Histogram, 0)
+			}
+			s.Histogram[h]++
+		}
+	}
+	return s
+}
+
+func (t *Topology) histogramText() string {
+	var s []string
+	st := t.Stats()
+	for h, n := range st.Histogram {
+		if n > 0 {
+			s = append(s, fmt.Sprintf("%d×%d", n, h))
+		}
+	}
+	if st.Unreachable > 0 {
+		s = append(s, fmt.Sprintf("%d without a route", st.Unreachable))
+	}
+	return strings.Join(s, ", ") + " (pairs × hops)"
+}
+
+// Summary describes the mesh in a few lines for people.
+func (t *Topology) Summary() string {
+	s := t.Stats()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d nodes, %d usable links, degree %.1f, mean ETX %.2f\n", s.Nodes, s.Usable, s.Degree, s.MeanETX)
+	fmt.Fprintf(&b, "a node senses %.1f others; %.0f%% of the pairs of senders to one receiver are hidden from each other\n", s.Sensed, 100*s.Hidden)
+	fmt.Fprintf(&b, "routes: %s\n", t.histogramText())
+	if t.Tries > 1 {
+		fmt.Fprintf(&b, "placement %d of seed %d was the first that fitted\n", t.Tries, t.Seed)
+	}
+	return b.String()
+}
+
+// PathETX returns the expected transmissions along the flow's route.
+func (t *Topology) PathETX(f Flow) float64 {
+	sum := 0.0
+	for i := 1; i < len(f.Path); i++ {
+		sum += t.Graph.LinkETX(f.Path[i-1], f.Path[i])
+	}
+	if len(f.Path) < 2 {
+		return math.NaN()
+	}
+	return sum
+}

@@ -151,7 +151,7 @@ func ParseAssignment(s string) (Assignment, error) {
 // experiment: the same for all points, so that they meet the same conditions. It has 53 bits,
 // so that it is exact in JSON and in SQLite.
 func RepetitionSeed(base uint64, repetition int) uint64 {
-	return mix(mix(base)^mix(uint64(repetition)+1)) >> 11
+	return mix(mix(base)+uint64(repetition)) >> 11
 }
 
 // mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection

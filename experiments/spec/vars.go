@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Variables are declared by the keys of matrix and stand for a whole value,
-// $name, or for a part of a text, ${name}. A value of the matrix may itself
-// refer to other variables. $$ is a dollar sign.
+// Variables are declared by the keys of matrix. $name stands for a whole value,
+// or for a part of a text; ${name} is the same where a letter follows. A value
+// of the matrix may itself refer to other variables. $$ is a dollar sign.
 
 var (
 	varName  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
-	wholeVar = regexp.MustCompile(`^\$(?:([a-z][a-z0-9_-]*)|\{([a-z][a-z0-9_-]*)\})$`)
-	partVar  = regexp.MustCompile(`\$\$|\$\{[a-z][a-z0-9_-]*\}|\$`)
+	wholeVar = regexp.MustCompile(`^\$(?:[a-z][a-z0-9_-]*|\{[a-z][a-z0-9_-]*\})$`)
+	partVar  = regexp.MustCompile(`\$\$|\$\{[a-z][a-z0-9_-]*\}|\$[a-z][a-z0-9_-]*|\$`)
 )
 
 // variable is one key of the matrix.
@@ -84,6 +84,9 @@ func parseMatrix(n *node, path string, r *report) *matrix {
 	return m
 }
 
+// bare strips a reference to the name.
+func bare(ref string) string { return strings.Trim(ref, "${}") }
+
 // refs calls f for every variable that the value refers to, and reports
 // dollar signs that are none.
 func (n *node) refs(f func(name string, at *node), bad func(at *node)) {
@@ -93,16 +96,12 @@ func (n *node) refs(f func(name string, at *node), bad func(at *node)) {
 	if n.kind != scalar || !strings.Contains(n.text, "$") {
 		return
 	}
-	if m := wholeVar.FindStringSubmatch(n.text); m != nil {
-		f(m[1]+m[2], n)
-		return
-	}
 	for _, s := range partVar.FindAllString(n.text, -1) {
 		switch {
 		case s == "$":
 			bad(n)
 		case s != "$$":
-			f(s[2:len(s)-1], n)
+			f(bare(s), n)
 		}
 	}
 }
@@ -113,7 +112,7 @@ func (m *matrix) check(roots []*node, r *report) bool {
 	ok := true
 	bad := func(at *node) {
 		ok = false
-		r.add(&Problem{Pos: at.pos, Value: quote(at.text), What: "a $ that begins no variable", Allowed: "$name for a whole value, ${name} inside a text, $$ for a dollar sign"})
+		r.add(&Problem{Pos: at.pos, Value: quote(at.text), What: "a $ that begins no variable", Allowed: "$name or ${name} in lower-case letters for a variable, $$ for a dollar sign"})
 	}
 	known := func(then func(string)) func(string, *node) {
 		return func(name string, at *node) {
@@ -258,8 +257,8 @@ func (x *expander) expand(n *node) *node {
 	if !strings.Contains(n.text, "$") {
 		return n
 	}
-	if m := wholeVar.FindStringSubmatch(n.text); m != nil {
-		name := m[1] + m[2]
+	if m := wholeVar.FindString(n.text); m != "" {
+		name := bare(m)
 		c := *x.expand(x.binding[name])
 		c.via = name
 		return &c
@@ -273,7 +272,7 @@ func (x *expander) expand(n *node) *node {
 		if s == "$$" {
 			return "$"
 		}
-		name := s[2 : len(s)-1]
+		name := bare(s)
 		v := x.expand(x.binding[name])
 		if v.kind != scalar || v.null {
 			x.failed = true

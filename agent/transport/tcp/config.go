@@ -38,6 +38,8 @@ type Config struct {
 	SlowStartAfterIdle bool
 
 	Ack AckMode
+	// NoDelay turns Nagle's rule off (TCP_NODELAY).
+	NoDelay bool
 
 	// InitialWindow is the first congestion window in segments (RFC 6928).
 	InitialWindow int
@@ -70,7 +72,9 @@ type Config struct {
 	// RTOMin and RTOMax bound the retransmission timeout (200 ms and 120 s in
 	// Linux; RFC 6298 §2.4 asks for a minimum of 1 s).
 	RTOMin, RTOMax vtime.Duration
-	// Tick is the kernel's timer granularity, 1/HZ; 0 = exact timers.
+	// Tick is the kernel's timer granularity, 1/HZ: timers run on the ticks
+	// of Linux's timer wheel, and CUBIC counts time in them. 0 = exact timers
+	// (CUBIC then counts milliseconds).
 	Tick vtime.Duration
 	// SYNRetries and Retries bound the retransmissions before the connection
 	// fails (tcp_syn_retries, tcp_retries2 as a count of backoffs).

@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -47,8 +46,32 @@ var (
 // which never goes backwards. After any of them the caller drains Poll and
 // then looks at Deadline. A Conn is used by one thread.
 type Conn struct {
-	cfg  Config
-	pool *Pool
+	cfg   Config
+	pool  *Pool
+	state State
+	err   error
+	cc    Control
+	rate  RateControl // cc if it is one, else nil
+
+	w Window // what the congestion control works on
+
+	now   vtime.Time // of the call being served
+	us    int64      // the same in microseconds: the unit of Linux's estimators
+	jiffy vtime.Duration
+
+	out segQueue // ready for Poll
+
+	snd sender
+	rcv receiver
+	est estimator
+	rec recovery
+	rk  rack
+	tmr timers
+	rs  rateState
+	syn handshake
+
+	info         Info       // the counters; the rest is filled by Info
+	limitedSince vtime.Time // since when the peer's window is the limit
 }
 
 // New returns a closed connection. pool provides the segments that Poll hands
@@ -57,63 +80,101 @@ func New(cfg Config, pool *Pool) (*Conn, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("tcp: not yet")
+	if pool == nil {
+		pool = new(Pool)
+	}
+	c := &Conn{cfg: cfg, pool: pool, jiffy: cfg.Tick, limitedSince: vtime.Never}
+	if c.jiffy == 0 {
+		c.jiffy = vtime.Millisecond
+	}
+	mk, _ := lookup(cfg.CC)
+	c.cc = mk()
+	c.rate, _ = c.cc.(RateControl)
+	c.w = Window{Cwnd: cfg.InitialWindow, Ssthresh: infinite, Clamp: infinite, MSS: cfg.MSS, Tick: c.jiffy}
+	c.SetCwndCap(cfg.CwndCap)
+	c.w.Cwnd = min(c.w.Cwnd, c.w.Clamp)
+	c.snd.init(c)
+	c.est.rto = 1000000 // RFC 6298 §2.1: 1 s before the first sample
+	c.rec.reordering = defaultReordering
+	c.rk.steps = 1
+	c.tmr.init()
+	return c, nil
 }
 
-// Connect starts an active open: a SYN is ready for Poll.
-func (c *Conn) Connect(now vtime.Time) {}
+// defaultReordering is tcp_reordering: RFC 5681's DupThresh.
+const defaultReordering = 3
 
-// Listen makes the end wait for one SYN.
-func (c *Conn) Listen() {}
+// clock sets the time of the call being served.
+func (c *Conn) clock(now vtime.Time) {
+	c.now = now
+	c.us = int64(now) / 1000
+}
 
-// Receive processes a segment from the peer. The segment stays the caller's.
-func (c *Conn) Receive(now vtime.Time, s *Segment) {}
-
-// Expire lets the timers run whose time has come (≤ now).
-func (c *Conn) Expire(now vtime.Time) {}
-
-// Deadline returns when Expire is next needed; vtime.Never if no timer runs.
-func (c *Conn) Deadline() vtime.Time { return vtime.Never }
+// jiffies returns the tick of the call being served.
+func (c *Conn) jiffies() int64 { return int64(c.now) / int64(c.jiffy) }
 
 // Poll returns the next segment to send, false when there is none. The
 // segment is the caller's until it is put back into the pool. With pacing
 // (BBR) a segment may wait; Deadline covers it.
-func (c *Conn) Poll(now vtime.Time) (*Segment, bool) { return nil, false }
-
-// Write appends up to n bytes to the send queue and returns how many the send
-// buffer took. Bytes may be written before the connection is established.
-func (c *Conn) Write(now vtime.Time, n vtime.Bytes) vtime.Bytes { return 0 }
-
-// Writable returns how many bytes Write would take now. Like a blocking or
-// polling application under Linux, it is 0 until a third of the buffer is
-// free.
-func (c *Conn) Writable() vtime.Bytes { return 0 }
-
-// Read takes up to n bytes from the receive queue and returns how many there
-// were. Reading opens the window and may make an ACK ready.
-func (c *Conn) Read(now vtime.Time, n vtime.Bytes) vtime.Bytes { return 0 }
-
-// Readable returns the bytes that Read would give.
-func (c *Conn) Readable() vtime.Bytes { return 0 }
-
-// EOF reports that the peer has closed and all its bytes were read.
-func (c *Conn) EOF() bool { return false }
-
-// Close ends sending: a FIN follows the bytes written. Reading goes on.
-func (c *Conn) Close(now vtime.Time) {}
-
-// Abort sends a RST and closes at once.
-func (c *Conn) Abort(now vtime.Time) {}
+func (c *Conn) Poll(now vtime.Time) (*Segment, bool) {
+	s := c.out.pop()
+	return s, s != nil
+}
 
 // State returns the connection's state.
-func (c *Conn) State() State { return Closed }
+func (c *Conn) State() State { return c.state }
 
 // Err returns why the connection failed, nil if it did not.
-func (c *Conn) Err() error { return nil }
+func (c *Conn) Err() error { return c.err }
 
 // SetCwndCap limits the congestion window to n segments from now on (Linux's
 // snd_cwnd_clamp); 0 removes the cap.
-func (c *Conn) SetCwndCap(n int) {}
+func (c *Conn) SetCwndCap(n int) {
+	c.w.Clamp = infinite
+	if n > 0 {
+		c.w.Clamp = n
+		c.w.Cwnd = min(c.w.Cwnd, n)
+	}
+}
 
-// Info returns the counters and estimates, the same as the kernel's TCP_INFO.
-func (c *Conn) Info() Info { return Info{} }
+// setState moves the connection; Closed and TimeWait stop the timers that
+// have nothing left to do.
+func (c *Conn) setState(s State) {
+	c.state = s
+	if s == Closed {
+		c.tmr.stopAll()
+	}
+}
+
+// fail closes the connection with an error and forgets what was queued.
+func (c *Conn) fail(err error) {
+	c.err = err
+	c.snd.purge()
+	c.setState(Closed)
+}
+
+// segQueue holds segments that wait for Poll, oldest first.
+type segQueue struct{ head, tail *Segment }
+
+func (q *segQueue) push(s *Segment) {
+	s.next = nil
+	if q.tail == nil {
+		q.head = s
+	} else {
+		q.tail.next = s
+	}
+	q.tail = s
+}
+
+func (q *segQueue) pop() *Segment {
+	s := q.head
+	if s == nil {
+		return nil
+	}
+	q.head = s.next
+	if q.head == nil {
+		q.tail = nil
+	}
+	s.next = nil
+	return s
+}

@@ -123,6 +123,9 @@ type controlEntry struct {
 // line here.
 var controls = []controlEntry{
 	{"reno", func() Control { return new(reno) }},
+	{"cubic", func() Control { return new(cubic) }},
+	{"bic", func() Control { return new(bic) }},
+	{"westwood", func() Control { return new(westwood) }},
 }
 
 func lookup(name string) (func() Control, bool) {

@@ -143,9 +143,9 @@ type FlowResult struct {
 	// Total are the application bytes delivered (destination), accepted by
 	// the transport (source) or passed on (relay) since the flow began.
 	Total vtime.Bytes `json:"total"`
-	// MeasuredFrom and MeasuredTo are the moments at which the counter was
-	// really read for Bytes; they differ from Warmup and End by the lateness
-	// of the reader.
+	// [MeasuredFrom, MeasuredTo) is the interval that Bytes cover: [Warmup,
+	// End), shorter when the run was stopped before its end. Every piece of
+	// data is counted at the moment at which it was delivered.
 	MeasuredFrom vtime.Time `json:"measured_from_ns,omitempty"`
 	MeasuredTo   vtime.Time `json:"measured_to_ns,omitempty"`
 	// Established is when the connection stood; SetupTime the time from the
@@ -159,8 +159,11 @@ type FlowResult struct {
 	CC         string     `json:"cc,omitempty"` // read back from the connected socket
 	// Corrupt counts application bytes (streams) or blocks (hop) whose content
 	// was not what the source sent. It is 0 or the flow has an Error.
-	Corrupt int64  `json:"corrupt,omitempty"`
-	Error   *Error `json:"error,omitempty"`
+	Corrupt int64 `json:"corrupt,omitempty"`
+	// Error of CodeTimeout ("flow N set-up") is an outcome, not a fault: the
+	// network did not let the connection stand, and the goodput is 0. Every
+	// other code makes the flow's figures unusable.
+	Error *Error `json:"error,omitempty"`
 
 	// UDP at the destination.
 	Datagrams  int64 `json:"datagrams,omitempty"`

@@ -24,6 +24,9 @@ func NewTable(drivers ...Driver) (*Table, error) {
 	return t, nil
 }
 
+// Drivers returns the table's drivers in its order.
+func (t *Table) Drivers() []Driver { return t.drivers }
+
 // Families lists the table in its order.
 func (t *Table) Families() []string {
 	var f []string

@@ -79,6 +79,9 @@ type Driver interface {
 	// Check reports what is wrong with a flow of this family: an unknown
 	// variant, an option that the transport does not know. It touches nothing.
 	Check(f *proto.Flow) error
+	// Wanted tells whether the node runs this transport even when it plays no
+	// part in a flow, because packets of others may come its way.
+	Wanted(n *Node) bool
 	// Open prepares every flow of this family on the node: sockets listen, and
 	// the options were read back. Flows in which the node plays no part are
 	// not among them. An error leaves nothing open.

@@ -1,0 +1,208 @@
+//go:build linux
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/route"
+	"github.com/hopbed/hopbed/agent/transport"
+)
+
+// configure makes the node, reads everything back and opens the transports.
+// After an error nothing of it is left.
+func (s *session) configure(ctx context.Context, c *proto.Configure) (*proto.Readback, error) {
+	if err := s.need(proto.TypeConfigure, greeted); err != nil {
+		return nil, err
+	}
+	if err := check(c); err != nil {
+		return nil, err
+	}
+	groups, err := s.opt.Transports.Group(c.Flows)
+	if err != nil {
+		return nil, named(err, c.Name)
+	}
+	s.cfg, s.undo.node = c, c.Name
+	s.sysctls = ofInterface(c.Sysctls, c.Interface)
+	r, err := s.apply(ctx, c, groups)
+	if err != nil {
+		err = named(err, c.Name)
+		for _, f := range s.revert().Failed {
+			err = errors.Join(err, &f)
+		}
+		return nil, flatten(err)
+	}
+	s.state = configured
+	return r, nil
+}
+
+// named adds the node's name to an error for the wire.
+func named(err error, node string) error {
+	e := *proto.AsError(err, proto.CodeSystem)
+	e.Node = node
+	return &e
+}
+
+// flatten keeps the first error's type and adds the others' text.
+func flatten(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return err
+	}
+	list := joined.Unwrap()
+	e := *proto.AsError(list[0], proto.CodeSystem)
+	for _, more := range list[1:] {
+		e.Detail += "; and the revert failed: " + more.Error()
+	}
+	return &e
+}
+
+// check refuses what makes no sense before anything is touched.
+func check(c *proto.Configure) error {
+	bad := func(what, detail string) error {
+		return &proto.Error{Code: proto.CodeOrder, Node: c.Name, What: what, Detail: detail}
+	}
+	switch {
+	case c.Node < 0:
+		return bad("node", fmt.Sprintf("the id %d is negative", c.Node))
+	case c.Interface == "":
+		return bad("interface", "none is given")
+	case len(c.Interface) > 15:
+		return bad("interface", fmt.Sprintf("the name %q is longer than 15 characters", c.Interface))
+	case c.Interface == "lo":
+		return bad("interface", "lo is not a radio")
+	case c.Address.IsValid() && !c.Address.Addr().Is4():
+		return bad("address", fmt.Sprintf("%v is not an IPv4 address", c.Address))
+	case c.MTU < 0 || c.SampleInterval < 0 || c.WaitInterface < 0:
+		return bad("configure", "a size or a time is negative")
+	}
+	seen := make(map[int]bool, len(c.Peers))
+	for _, p := range c.Peers {
+		if seen[p.Node] || !p.Addr.Is4() {
+			return bad(fmt.Sprintf("peer %d", p.Node), fmt.Sprintf("it is given twice or its address %v is not IPv4", p.Addr))
+		}
+		seen[p.Node] = true
+	}
+	for _, f := range c.Flows {
+		if err := checkFlow(c, &f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFlow(c *proto.Configure, f *proto.Flow) error {
+	bad := func(detail string) error {
+		return &proto.Error{Code: proto.CodeOrder, Node: c.Name, What: fmt.Sprintf("flow %d", f.ID), Detail: detail}
+	}
+	part := f.Src == c.Node || f.Dst == c.Node
+	for _, id := range f.Path {
+		part = part || id == c.Node
+	}
+	switch {
+	case f.ID < 0 || f.ID >= transport.MaxFlows:
+		return bad(fmt.Sprintf("the id is outside 0…%d (ports)", transport.MaxFlows-1))
+	case f.Src == f.Dst:
+		return bad("source and destination are one node")
+	case !part:
+		return bad(fmt.Sprintf("node %d is neither its source, its destination nor on its path", c.Node))
+	case !f.SrcAddr.Is4() || !f.DstAddr.Is4():
+		return bad(fmt.Sprintf("its addresses %v and %v are not both IPv4", f.SrcAddr, f.DstAddr))
+	case f.Start < 0 || f.Stop < 0 || f.Stop > 0 && f.Stop <= f.Start:
+		return bad(fmt.Sprintf("it would run from %v to %v", f.Start, f.Stop))
+	case len(f.Path) > 0 && (f.Path[0] != f.Src || f.Path[len(f.Path)-1] != f.Dst):
+		return bad(fmt.Sprintf("its path %v does not lead from %d to %d", f.Path, f.Src, f.Dst))
+	}
+	return nil
+}
+
+func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transport.Group) (*proto.Readback, error) {
+	ofIface := func(key string) bool { return namesInterface(key, c.Interface) }
+	if err := s.applySysctls(s.sysctls, func(key string) bool { return !ofIface(key) }); err != nil {
+		return nil, err
+	}
+	if c.Loopback {
+		if err := s.loopbackUp(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.applyInterface(ctx, c); err != nil {
+		return nil, err
+	}
+	revert, err := route.NewTable(s.link, c.Interface).Replace(c.Routes, c.Neighbours)
+	if len(c.Routes)+len(c.Neighbours) > 0 {
+		s.undo.push(fmt.Sprintf("%d routes and %d neighbours of %s", len(c.Routes), len(c.Neighbours), c.Interface), revert)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The kernel's state is compared before sockets depend on it.
+	if _, err := s.readback(); err != nil {
+		return nil, err
+	}
+	if err := s.open(c, groups); err != nil {
+		return nil, err
+	}
+	return s.readback()
+}
+
+// open opens every transport that has a flow here or has to run here anyway.
+func (s *session) open(c *proto.Configure, groups []transport.Group) error {
+	n := &transport.Node{
+		ID: c.Node, Name: c.Name, Interface: c.Interface, Addr: c.Address.Addr(),
+		Addrs: make(map[int]netip.Addr, len(c.Peers)), NextHop: make(map[int]int, len(c.NextHops)),
+		Board: c.Board, Hop: c.Hop,
+		Event: func(e proto.Event) { e.Node = c.Node; s.send(proto.TypeEvent, e) },
+		Log:   func(level, text string) { s.send(proto.TypeLog, proto.Log{Node: c.Node, Level: level, Message: text}) },
+	}
+	for _, p := range c.Peers {
+		n.Addrs[p.Node] = p.Addr
+	}
+	for _, h := range c.NextHops {
+		n.NextHop[h.Dst] = h.Via
+	}
+	for _, d := range s.opt.Transports.Drivers() {
+		var flows []proto.Flow
+		for _, g := range groups {
+			if g.Driver == d {
+				flows = g.Flows
+			}
+		}
+		if len(flows) == 0 && !d.Wanted(n) {
+			continue
+		}
+		ep, err := d.Open(n, flows)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.endpoints = append(s.endpoints, ep)
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// readback reads the configuration from the kernel and compares it.
+func (s *session) readback() (*proto.Readback, error) {
+	c := s.cfg
+	r, err := verifyInterface(c, s.link)
+	if err != nil {
+		return nil, err
+	}
+	if r.Sysctls, err = verifySysctls(s.sysctls); err != nil {
+		return nil, err
+	}
+	if r.Routes, r.Neighbours, err = route.NewTable(s.link, c.Interface).Verify(c.Routes, c.Neighbours); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ep := range s.endpoints {
+		r.Flows = append(r.Flows, ep.Setups()...)
+	}
+	return r, nil
+}

@@ -1,0 +1,323 @@
+//go:build linux
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/agent/probe"
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// Options are what the program gives to its session.
+type Options struct {
+	Version    string // of the program, for the controller's log
+	Transports *transport.Table
+}
+
+// state is how far the conversation has come.
+type state int
+
+const (
+	fresh      state = iota // hello must come
+	greeted                 // may be configured
+	configured              // may be started
+	running                 // flows are scheduled
+	stopped                 // may be collected
+)
+
+func (s state) String() string {
+	return [...]string{"not greeted", "not configured", "configured", "running", "stopped"}[s]
+}
+
+type session struct {
+	opt Options
+	srv *proto.Server
+
+	state   state
+	cfg     *proto.Configure
+	sysctls []proto.Sysctl // those ordered and those derived from them
+	link    int            // index of the interface
+	undo    undoStack
+
+	// mu serialises the use of endpoints between orders and the sampler.
+	mu        sync.Mutex
+	endpoints []transport.Endpoint
+	sampler   *sampler
+
+	counters probe.Counters
+	host     probe.Host
+	facts    proto.NodeFacts
+
+	dropped atomic.Int64 // events and logs that found the outbox full
+	outbox  chan message
+	ended   chan struct{}
+	flushed sync.WaitGroup
+}
+
+type message struct {
+	typ  proto.Type
+	body any
+}
+
+// Run speaks the protocol over in and out until the controller says bye, in
+// ends, ctx ends, or the conversation breaks. It then has stopped every flow
+// and put back what it changed. The error is nil after bye and after the end
+// of in.
+func Run(ctx context.Context, in io.Reader, out io.Writer, opt Options) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s := &session{opt: opt, srv: proto.NewServer(in, out), outbox: make(chan message, 4096), ended: make(chan struct{})}
+	defer close(s.ended)
+	go s.post()
+
+	orders := make(chan proto.Envelope)
+	go func() {
+		defer close(orders)
+		for {
+			e, err := s.srv.Next()
+			if err != nil {
+				// An order that is being carried out must see this, too.
+				cancel(err)
+				return
+			}
+			select {
+			case orders <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	bye := false
+	for !bye {
+		select {
+		case e, ok := <-orders:
+			if !ok {
+				orders = nil // ctx is done
+				continue
+			}
+			var err error
+			if bye, err = s.order(ctx, e); err != nil {
+				cancel(err)
+			}
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	s.stopFlows()
+	for _, e := range s.revert().Failed {
+		s.log("warn", "revert: "+e.Error())
+	}
+	s.flush()
+	if err := context.Cause(ctx); !bye && err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// order carries out one order and answers it. An error means that the
+// controller cannot be spoken to any more.
+func (s *session) order(ctx context.Context, e proto.Envelope) (bye bool, err error) {
+	body, failure := s.execute(ctx, e)
+	if failure != nil {
+		f := *proto.AsError(failure, proto.CodeSystem)
+		if f.Node == "" && s.cfg != nil {
+			f.Node = s.cfg.Name
+		}
+		return false, s.srv.Fail(e, &f)
+	}
+	if e.Type == proto.TypeBye {
+		// What is left is put back before the reply, so that the controller may
+		// kill the agent when it has it.
+		s.stopFlows()
+		if failed := s.revert().Failed; len(failed) > 0 {
+			return true, s.srv.Fail(e, &failed[0])
+		}
+		s.flush()
+		return true, s.srv.Reply(e, nil)
+	}
+	return false, s.srv.Reply(e, body)
+}
+
+func (s *session) execute(ctx context.Context, e proto.Envelope) (any, error) {
+	if e.Type != proto.TypeHello && s.state == fresh {
+		return nil, &proto.Error{Code: proto.CodeOrder, What: string(e.Type), Detail: "hello must come first"}
+	}
+	switch e.Type {
+	case proto.TypeHello:
+		var h proto.Hello
+		if err := proto.DecodeBody(e, &h); err != nil {
+			return nil, err
+		}
+		if s.state == fresh {
+			s.state = greeted
+		}
+		return hello(s.opt.Version)
+	case proto.TypeConfigure:
+		c := new(proto.Configure)
+		if err := proto.DecodeBody(e, c); err != nil {
+			return nil, err
+		}
+		return s.configure(ctx, c)
+	case proto.TypeStart:
+		var st proto.Start
+		if err := proto.DecodeBody(e, &st); err != nil {
+			return nil, err
+		}
+		return nil, s.start(st)
+	}
+	if err := proto.DecodeBody(e, nil); err != nil {
+		return nil, err
+	}
+	switch e.Type {
+	case proto.TypeReadback:
+		if err := s.need(e.Type, configured, running, stopped); err != nil {
+			return nil, err
+		}
+		return s.readback()
+	case proto.TypeClock:
+		return proto.Clock{MonotonicNS: probe.MonotonicNS()}, nil
+	case proto.TypeStop:
+		if err := s.need(e.Type, running, stopped); err != nil {
+			return nil, err
+		}
+		s.stopFlows()
+		return nil, nil
+	case proto.TypeCollect:
+		if err := s.need(e.Type, stopped); err != nil {
+			return nil, err
+		}
+		return s.collect(), nil
+	case proto.TypeRevert:
+		s.stopFlows()
+		return s.revert(), nil
+	case proto.TypeBye:
+		return nil, nil
+	}
+	return nil, &proto.Error{Code: proto.CodeOrder, What: string(e.Type), Detail: "this agent does not know the order"}
+}
+
+func (s *session) need(order proto.Type, states ...state) error {
+	var names []string
+	for _, st := range states {
+		if s.state == st {
+			return nil
+		}
+		names = append(names, st.String())
+	}
+	return &proto.Error{Code: proto.CodeOrder, What: string(order), Wanted: "a node that is " + strings.Join(names, " or "), Got: "a node that is " + s.state.String()}
+}
+
+func hello(version string) (*proto.HelloReply, error) {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return nil, &proto.Error{Code: proto.CodeSystem, What: "uname", Detail: err.Error()}
+	}
+	ccs, err := readSysctl("net.ipv4.tcp_available_congestion_control")
+	if err != nil {
+		return nil, err
+	}
+	return &proto.HelloReply{
+		Agent: version, PID: os.Getpid(), Kernel: unix.ByteSliceToString(u.Release[:]), Machine: unix.ByteSliceToString(u.Machine[:]),
+		CPUs: runtime.NumCPU(), CongestionControls: strings.Fields(ccs), MonotonicNS: probe.MonotonicNS(),
+	}, nil
+}
+
+// post sends events and logs in the background, so that a flow never waits for
+// the controller to read.
+func (s *session) post() {
+	for {
+		select {
+		case m := <-s.outbox:
+			// A broken stream shows itself to the reader of orders; nothing more
+			// can be said on it.
+			_ = s.srv.Send(m.typ, m.body)
+			s.flushed.Done()
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+func (s *session) send(typ proto.Type, body any) {
+	s.flushed.Add(1)
+	select {
+	case s.outbox <- message{typ, body}:
+	default:
+		s.flushed.Done()
+		s.dropped.Add(1)
+	}
+}
+
+func (s *session) nodeID() int {
+	if s.cfg == nil {
+		return -1
+	}
+	return s.cfg.Node
+}
+
+func (s *session) log(level, text string) {
+	s.send(proto.TypeLog, proto.Log{Node: s.nodeID(), Level: level, Message: text})
+}
+
+// flush waits until events and logs are written.
+func (s *session) flush() {
+	if n := s.dropped.Swap(0); n > 0 {
+		s.log("warn", fmt.Sprintf("%d events and log lines were dropped, because the controller did not read", n))
+	}
+	s.flushed.Wait()
+}
+
+// collect gathers the results; the flows have stopped.
+func (s *session) collect() *proto.Results {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &proto.Results{Node: s.cfg.Node, Flows: []proto.FlowResult{}, Facts: s.facts}
+	for _, ep := range s.endpoints {
+		r.Flows = append(r.Flows, ep.Results()...)
+	}
+	for i := range r.Flows {
+		if e := r.Flows[i].Error; e != nil && e.Node == "" {
+			e.Node = s.cfg.Name
+		}
+	}
+	return r
+}
+
+// revert closes the transports and undoes the configuration.
+func (s *session) revert() proto.Reverted {
+	s.mu.Lock()
+	eps := s.endpoints
+	s.endpoints = nil
+	s.mu.Unlock()
+	var failed []proto.Error
+	for _, ep := range eps {
+		if err := ep.Close(); err != nil {
+			failed = append(failed, *proto.AsError(err, proto.CodeSystem))
+		}
+	}
+	r := s.undo.revert()
+	r.Failed = append(failed, r.Failed...)
+	s.cfg, s.sysctls = nil, nil
+	s.facts = proto.NodeFacts{}
+	if s.state != fresh {
+		s.state = greeted
+	}
+	return r
+}
+
+// interval is the default time between samples.
+const interval = 100 * vtime.Millisecond

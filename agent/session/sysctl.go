@@ -1,0 +1,153 @@
+//go:build linux
+
+package session
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hopbed/hopbed/agent/proto"
+)
+
+// sysctlFile returns the file of a setting. Only the network's settings are an
+// agent's business, and a key cannot lead out of them.
+func sysctlFile(key string) (string, error) {
+	path := key
+	if !strings.Contains(path, "/") {
+		path = strings.ReplaceAll(path, ".", "/")
+	}
+	if !strings.HasPrefix(path, "net/") || path != filepath.Clean(path) || strings.Contains(path, "..") {
+		return "", &proto.Error{Code: proto.CodeOrder, What: "sysctl " + key, Detail: "want a name that begins with \"net.\""}
+	}
+	return "/proc/sys/" + path, nil
+}
+
+func readSysctl(key string) (string, error) {
+	file, err := sysctlFile(key)
+	if err != nil {
+		return "", err
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", sysctlError(key, err)
+	}
+	return normal(string(b)), nil
+}
+
+// normal makes values of several columns comparable.
+func normal(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func writeSysctl(key, value string) error {
+	file, err := sysctlFile(key)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		return sysctlError(key, err)
+	}
+	_, err = f.WriteString(value)
+	if err = errors.Join(err, f.Close()); err != nil {
+		e := sysctlError(key, err)
+		e.Wanted = value
+		return e
+	}
+	return nil
+}
+
+func sysctlError(key string, err error) *proto.Error {
+	e := &proto.Error{Code: proto.CodeSystem, What: "sysctl " + key, Detail: err.Error()}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Code = proto.CodeUnavailable
+		e.Wanted = key
+		e.Remedy = "leave the setting out or use a kernel that has it"
+	case errors.Is(err, fs.ErrPermission):
+		e.Remedy = "run as root, or leave the setting to the administrator of the host"
+	}
+	return e
+}
+
+// applySysctls writes the settings whose names pass the filter, each with its
+// undo. A setting that has the value already is not touched.
+func (s *session) applySysctls(list []proto.Sysctl, wanted func(key string) bool) error {
+	for _, c := range list {
+		if !wanted(c.Key) {
+			continue
+		}
+		old, err := readSysctl(c.Key)
+		if err != nil {
+			return err
+		}
+		if old == normal(c.Value) {
+			continue
+		}
+		s.undo.push("sysctl "+c.Key, func() error {
+			// The interface may be gone, and its settings with it.
+			err := writeSysctl(c.Key, old)
+			if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeUnavailable {
+				return nil
+			}
+			return err
+		})
+		if err := writeSysctl(c.Key, c.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofInterface adds, for each setting net.ipv4.conf.default.X, the same setting
+// of the interface: "default" only counts for interfaces made later, and the
+// kernel uses the larger of "all" and the interface's own value for most of
+// them (Documentation/networking/ip-sysctl).
+func ofInterface(list []proto.Sysctl, iface string) []proto.Sysctl {
+	const prefix = "net/ipv4/conf/default/"
+	out := append([]proto.Sysctl(nil), list...)
+	given := make(map[string]bool)
+	for _, c := range list {
+		given[slashes(c.Key)] = true
+	}
+	for _, c := range list {
+		if name, ok := strings.CutPrefix(slashes(c.Key), prefix); ok {
+			key := "net/ipv4/conf/" + iface + "/" + name
+			if !given[key] {
+				out = append(out, proto.Sysctl{Key: key, Value: c.Value})
+			}
+		}
+	}
+	return out
+}
+
+func slashes(key string) string {
+	if strings.Contains(key, "/") {
+		return key
+	}
+	return strings.ReplaceAll(key, ".", "/")
+}
+
+// namesInterface tells whether the setting belongs to the interface and so
+// exists only when the interface does.
+func namesInterface(key, iface string) bool {
+	return strings.Contains(slashes(key), "/"+iface+"/")
+}
+
+// verifySysctls reads every setting back.
+func verifySysctls(list []proto.Sysctl) ([]proto.Sysctl, error) {
+	out := make([]proto.Sysctl, 0, len(list))
+	for _, c := range list {
+		got, err := readSysctl(c.Key)
+		if err != nil {
+			return nil, err
+		}
+		if got != normal(c.Value) {
+			return nil, &proto.Error{Code: proto.CodeNotApplied, What: "sysctl " + c.Key, Wanted: c.Value, Got: got,
+				Remedy: "another setting or program overrides it"}
+		}
+		out = append(out, proto.Sysctl{Key: c.Key, Value: got})
+	}
+	return out, nil
+}

@@ -1,0 +1,15 @@
+//go:build linux
+
+package session
+
+import (
+	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/agent/transport/sock"
+)
+
+// Transports is the agent's table: one line per transport.
+func Transports() (*transport.Table, error) {
+	return transport.NewTable(
+		sock.TCP{},
+	)
+}

@@ -1,0 +1,308 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// QuickNotice marks every result of a shortened campaign.
+const QuickNotice = "quick: not for conclusions"
+
+// Set is one campaign, ready to be reported.
+type Set struct {
+	Campaign store.Campaign
+	Runs     []store.Run // all, valid or not, in the order in which they were saved
+	Groups   []Group     // in the order of the plan
+	Warnings []string    // about the whole campaign
+
+	st *store.Store
+}
+
+// Group holds the runs that met the same conditions on the same back end and
+// differ in their transport only.
+type Group struct {
+	Backend   string
+	Condition store.Params // the point without the parameter that names the transport
+	Series    []Series     // in the order of the plan
+}
+
+// Series are the valid repetitions of one transport in a group.
+type Series struct {
+	Transport string
+	Reps      []Rep // by repetition
+	// LeftOut counts this transport's runs that are not valid and for which no
+	// later attempt is.
+	LeftOut int
+}
+
+// Rep is one valid repetition of one transport.
+type Rep struct {
+	Run   store.Run
+	Flows []store.Flow // of this transport, measured ones only
+	// Unmeasured counts flows of a valid run that have no goodput. They are
+	// missing from every statistic.
+	Unmeasured int
+}
+
+// Title names the group: its conditions and back end, "" conditions being one
+// group only.
+func (g *Group) Title() string {
+	if len(g.Condition) == 0 {
+		return g.Backend
+	}
+	return g.Condition.String() + " (" + g.Backend + ")"
+}
+
+// Find returns the series of a transport, or nil.
+func (g *Group) Find(transport string) *Series {
+	for i := range g.Series {
+		if g.Series[i].Transport == transport {
+			return &g.Series[i]
+		}
+	}
+	return nil
+}
+
+// Baseline returns the series that the others are compared with: the one
+// named, else the first end-to-end TCP of the plan, else nil. It does not
+// depend on results.
+func (g *Group) Baseline(named string) *Series {
+	if named != "" {
+		return g.Find(named)
+	}
+	for i := range g.Series {
+		if strings.HasPrefix(g.Series[i].Transport, "tcp/") || g.Series[i].Transport == "tcp" {
+			return &g.Series[i]
+		}
+	}
+	return nil
+}
+
+// Load reads one campaign.
+func Load(ctx context.Context, st *store.Store, campaignID int64) (*Set, error) {
+	c, err := st.Campaign(ctx, campaignID)
+	if err != nil {
+		return nil, err
+	}
+	f := store.Filter{CampaignIDs: []int64{campaignID}}
+	runs, err := st.Runs(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	flows, err := st.Flows(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	byRun := make(map[int64][]store.Flow)
+	for _, fl := range flows {
+		byRun[fl.RunID] = append(byRun[fl.RunID], fl)
+	}
+	s := &Set{Campaign: *c, Runs: runs, st: st}
+	s.group(byRun)
+	s.warn()
+	return s, nil
+}
+
+// Point returns the run's parameters without the one that only names its
+// transport.
+func Point(r *store.Run) store.Params {
+	p := store.Params{}
+	for k, v := range r.Params {
+		if v != r.Transport {
+			p[k] = v
+		}
+	}
+	return p
+}
+
+func (s *Set) group(byRun map[int64][]store.Flow) {
+	type key struct{ backend, condition string }
+	groups := map[key]int{}
+	done := map[store.RunKey]bool{}
+	for i := range s.Runs {
+		if s.Runs[i].Valid {
+			done[s.Runs[i].Key()] = true
+		}
+	}
+	leftOut := map[store.RunKey]bool{}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		cond := Point(r)
+		k := key{r.Backend, cond.Key()}
+		g, ok := groups[k]
+		if !ok {
+			g = len(s.Groups)
+			groups[k] = g
+			s.Groups = append(s.Groups, Group{Backend: r.Backend, Condition: cond})
+		}
+		grp := &s.Groups[g]
+		byTransport := map[string]*Rep{}
+		var order []string
+		for _, fl := range byRun[r.ID] {
+			if byTransport[fl.Transport] == nil {
+				byTransport[fl.Transport] = &Rep{Run: *r}
+				order = append(order, fl.Transport)
+			}
+			rep := byTransport[fl.Transport]
+			if fl.GoodputBps.OK {
+				rep.Flows = append(rep.Flows, fl)
+			} else {
+				rep.Unmeasured++
+			}
+		}
+		if len(order) == 0 { // a run that failed before it had flows
+			order = []string{r.Transport}
+		}
+		for _, t := range order {
+			ser := grp.series(t)
+			switch {
+			case r.Valid && byTransport[t] != nil:
+				ser.Reps = append(ser.Reps, *byTransport[t])
+			case !r.Valid && !done[r.Key()] && !leftOut[r.Key()]:
+				ser.LeftOut++
+			}
+		}
+		leftOut[r.Key()] = true
+	}
+	for g := range s.Groups {
+		for i := range s.Groups[g].Series {
+			reps := s.Groups[g].Series[i].Reps
+			sort.SliceStable(reps, func(a, b int) bool {
+				if reps[a].Run.Repetition != reps[b].Run.Repetition {
+					return reps[a].Run.Repetition < reps[b].Run.Repetition
+				}
+				return reps[a].Run.Seed < reps[b].Run.Seed
+			})
+		}
+	}
+}
+
+func (g *Group) series(transport string) *Series {
+	if s := g.Find(transport); s != nil {
+		return s
+	}
+	g.Series = append(g.Series, Series{Transport: transport})
+	return &g.Series[len(g.Series)-1]
+}
+
+func (s *Set) warn() {
+	c := &s.Campaign
+	if c.Quick {
+		s.Warnings = append(s.Warnings, QuickNotice)
+	}
+	valid := 0
+	for i := range s.Runs {
+		if s.Runs[i].Valid {
+			valid++
+		}
+	}
+	switch {
+	case c.Status == store.CampaignRunning:
+		s.Warnings = append(s.Warnings, "the campaign is not finished: these are the runs so far")
+	case c.Status != store.CampaignComplete:
+		msg := fmt.Sprintf("the campaign is %s", c.Status)
+		if c.Note != "" {
+			msg += ": " + c.Note
+		}
+		s.Warnings = append(s.Warnings, msg)
+	}
+	if int64(valid) < c.Planned {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d of %d planned runs are valid: statistics rest on those", valid, c.Planned))
+	}
+	unmeasured := 0
+	for g := range s.Groups {
+		for _, ser := range s.Groups[g].Series {
+			for _, rep := range ser.Reps {
+				unmeasured += rep.Unmeasured
+			}
+		}
+	}
+	if unmeasured > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d flows of valid runs could not be measured and are missing from every statistic", unmeasured))
+	}
+	backends := map[string]bool{}
+	for _, g := range s.Groups {
+		backends[g.Backend] = true
+	}
+	if len(backends) > 1 {
+		s.Warnings = append(s.Warnings, "the campaign holds runs of several back ends: they are shown apart and never pooled")
+	}
+}
+
+// Goodputs returns the goodput of every flow in b/s.
+func (r *Rep) Goodputs() []float64 {
+	x := make([]float64, len(r.Flows))
+	for i, f := range r.Flows {
+		x[i] = f.GoodputBps.V
+	}
+	return x
+}
+
+// Blocks returns the goodputs in b/s, one block for each repetition.
+func (s *Series) Blocks() stats.Blocks {
+	b := make(stats.Blocks, len(s.Reps))
+	for i := range s.Reps {
+		b[i] = s.Reps[i].Goodputs()
+	}
+	return b
+}
+
+// Flows returns the measured flows of all repetitions.
+func (s *Series) Flows() []store.Flow {
+	var out []store.Flow
+	for i := range s.Reps {
+		out = append(out, s.Reps[i].Flows...)
+	}
+	return out
+}
+
+// Summary describes a series.
+type Summary struct {
+	Transport string
+	Runs      int // valid repetitions
+	LeftOut   int
+	Flows     int // measured, over all repetitions
+	Goodput   stats.Summary
+	// AggregateBps is the sum of the goodputs of a repetition, Jain its index
+	// and StarvedShare its share of flows below stats.StarvedBelowBps; each is
+	// the mean over repetitions, NaN when there is none.
+	AggregateBps float64
+	Jain         float64
+	StarvedShare float64
+	// RetransShare is retransmitted over sent bytes, of the flows that report
+	// both; NaN when none does.
+	RetransShare float64
+}
+
+// Summary describes the series.
+func (s *Series) Summary() Summary {
+	sum := Summary{Transport: s.Transport, Runs: len(s.Reps), LeftOut: s.LeftOut}
+	var all, aggregate, jain, starved []float64
+	var sent, retrans float64
+	for i := range s.Reps {
+		x := s.Reps[i].Goodputs()
+		all = append(all, x...)
+		aggregate = append(aggregate, stats.Sum(x))
+		jain = append(jain, stats.Jain(x))
+		starved = append(starved, float64(stats.Below(x, stats.StarvedBelowBps))/float64(len(x)))
+		for _, f := range s.Reps[i].Flows {
+			if f.SentBytes.OK && f.RetransBytes.OK {
+				sent += float64(f.SentBytes.V)
+				retrans += float64(f.RetransBytes.V)
+			}
+		}
+	}
+	sum.Flows = len(all)
+	sum.Goodput = stats.Summarise(all)
+	sum.AggregateBps, sum.Jain, sum.StarvedShare = stats.Mean(aggregate), stats.Mean(jain), stats.Mean(starved)
+	sum.RetransShare = retrans / sent
+	if sent == 0 {
+		sum.RetransShare = stats.Mean(nil)
+	}
+	return sum
+}

@@ -1,0 +1,162 @@
+package dataset
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// Pairs are the repetitions that two series have in common, block by block.
+type Pairs struct {
+	A, B        stats.Blocks // goodputs in b/s
+	Repetitions []int
+	Warnings    []string
+}
+
+// Pair matches the repetitions of two series of a group. Two repetitions are a
+// pair when they have the same number and the same seed, so that both met the
+// same topology, flows and losses.
+func Pair(a, b *Series) Pairs {
+	return PairFlows(a, b, func(*store.Flow) bool { return true })
+}
+
+// PairFlows is Pair for the flows that are chosen.
+func PairFlows(a, b *Series, choose func(*store.Flow) bool) Pairs {
+	var p Pairs
+	alone := 0
+	other := map[int]*Rep{}
+	for i := range b.Reps {
+		other[b.Reps[i].Run.Repetition] = &b.Reps[i]
+	}
+	for i := range a.Reps {
+		ra := &a.Reps[i]
+		rb := other[ra.Run.Repetition]
+		switch {
+		case rb == nil:
+			alone++
+		case rb.Run.Seed != ra.Run.Seed:
+			p.Warnings = append(p.Warnings, fmt.Sprintf("repetition %d of %s and %s had different seeds and is not compared", ra.Run.Repetition, a.Transport, b.Transport))
+			delete(other, ra.Run.Repetition)
+		default:
+			p.A = append(p.A, chosen(ra, choose))
+			p.B = append(p.B, chosen(rb, choose))
+			p.Repetitions = append(p.Repetitions, ra.Run.Repetition)
+			delete(other, ra.Run.Repetition)
+		}
+	}
+	if alone += len(other); alone > 0 {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%d repetitions of %s and %s have no valid partner and are not compared", alone, a.Transport, b.Transport))
+	}
+	return p
+}
+
+func chosen(r *Rep, choose func(*store.Flow) bool) []float64 {
+	var x []float64
+	for i := range r.Flows {
+		if choose(&r.Flows[i]) {
+			x = append(x, r.Flows[i].GoodputBps.V)
+		}
+	}
+	return x
+}
+
+// Ratios compare one series with another.
+type Ratios struct {
+	Transport, Baseline string
+	Repetitions         int
+	// Ratios of the quantiles, mean and aggregate over the flows of all paired
+	// repetitions.
+	Q1, Median, Q3, Mean stats.Estimate
+	// PerRepetition is the median over repetitions of the ratio of medians
+	// within a repetition, Each those ratios.
+	PerRepetition stats.Estimate
+	Each          []float64
+	Warnings      []string // about the pairing
+}
+
+// Compare estimates the ratios of a series to a baseline. The seed decides the
+// bootstrap's resamples.
+func Compare(a, b *Series, seed uint64) Ratios {
+	p := Pair(a, b)
+	r := Ratios{Transport: a.Transport, Baseline: b.Transport, Repetitions: len(p.A), Warnings: p.Warnings}
+	quantile := func(q float64) func([]float64) float64 {
+		return func(x []float64) float64 { return stats.Quantile(stats.Sorted(x), q) }
+	}
+	r.Q1 = stats.Ratio(p.A, p.B, seed, quantile(0.25))
+	r.Median = stats.Ratio(p.A, p.B, seed, stats.Median)
+	r.Q3 = stats.Ratio(p.A, p.B, seed, quantile(0.75))
+	r.Mean = stats.Ratio(p.A, p.B, seed, stats.Mean)
+	r.PerRepetition = stats.MedianRatio(p.A, p.B, seed, stats.Median)
+	for i := range p.A {
+		one := stats.Ratio(p.A[i:i+1], p.B[i:i+1], seed, stats.Median)
+		r.Each = append(r.Each, one.Value)
+	}
+	return r
+}
+
+// HopRow compares the flows of one hop count.
+type HopRow struct {
+	Hops   int
+	Cells  []HopCell // one for each series of the group
+	Flows  int       // of all series together
+	Paired bool
+}
+
+// HopCell is one series' part of a HopRow.
+type HopCell struct {
+	Transport string
+	Goodput   stats.Summary
+	// Gain is the ratio of the medians to the baseline's; N is 0 in the
+	// baseline's own cell.
+	Gain stats.Estimate
+}
+
+// ByHops describes the flows of a group by their hop count, with gains over
+// the baseline, which may be nil.
+func ByHops(g *Group, baseline *Series, seed uint64) []HopRow {
+	counts := map[int]int{}
+	for i := range g.Series {
+		for _, f := range g.Series[i].Flows() {
+			counts[f.Hops]++
+		}
+	}
+	var hops []int
+	for h := range counts {
+		hops = append(hops, h)
+	}
+	sort.Ints(hops)
+	var rows []HopRow
+	for _, h := range hops {
+		row := HopRow{Hops: h, Flows: counts[h], Paired: baseline != nil}
+		has := func(f *store.Flow) bool { return f.Hops == h }
+		for i := range g.Series {
+			s := &g.Series[i]
+			var x []float64
+			for j := range s.Reps {
+				x = append(x, chosen(&s.Reps[j], has)...)
+			}
+			cell := HopCell{Transport: s.Transport, Goodput: stats.Summarise(x)}
+			if baseline != nil && s != baseline {
+				p := PairFlows(s, baseline, has)
+				cell.Gain = stats.Ratio(withFlows(p.A, p.A, p.B), withFlows(p.B, p.A, p.B), seed, stats.Median)
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// withFlows keeps the blocks of x in which both sides have flows: repetitions
+// without a flow of this hop count say nothing about it and are no evidence.
+func withFlows(x, a, b stats.Blocks) stats.Blocks {
+	var out stats.Blocks
+	for i := range x {
+		if len(a[i]) > 0 && len(b[i]) > 0 {
+			out = append(out, x[i])
+		}
+	}
+	return out
+}

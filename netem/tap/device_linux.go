@@ -197,6 +197,21 @@ func (d *Device) Write(b []byte) error {
 	return nil
 }
 
+// Counters reads the interface's counts through the process in whose namespace
+// it lives; it fails when that process has ended.
+func (d *Device) Counters() (Counters, error) {
+	path := fmt.Sprintf("/proc/%d/net/dev", d.pid)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Counters{}, fmt.Errorf("counters of %s: %w", d.name, err)
+	}
+	c, err := parseCounters(b, d.name)
+	if err != nil {
+		return Counters{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
 // FD is the descriptor, for a poll loop. It stays with the device.
 func (d *Device) FD() int { return d.fd }
 

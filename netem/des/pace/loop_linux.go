@@ -67,6 +67,7 @@ type waiter interface {
 	// wait returns the keys of readable descriptors, after at most d ns (0: only
 	// look). The slice is valid until the next call.
 	wait(d vtime.Duration) ([]int32, error)
+	remove(fd int)
 	close() error
 }
 
@@ -105,6 +106,9 @@ func (l *Loop) Watch(fd int, s Source, arg uint64) error {
 	l.sources = append(l.sources, source{s, arg})
 	return nil
 }
+
+// Unwatch forgets a descriptor, before it is closed or because it is broken.
+func (l *Loop) Unwatch(fd int) { l.wait.remove(fd) }
 
 // Method names how the loop waits, for the run's report.
 func (l *Loop) Method() string {

@@ -28,9 +28,6 @@ func newPoller() (*poller, error) {
 	if p.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("pacing: epoll_create1: %w", err)
 	}
-	// Sleeps of ordinary threads are stretched by 50 µs by default so that the
-	// kernel can merge wake-ups (prctl(2), PR_SET_TIMERSLACK). It concerns the
-	// calling thread only and is repeated by prepareThread.
 	switch _, err := p.pwait2(0); err {
 	case nil:
 	case unix.ENOSYS, unix.EPERM: // EPERM: a seccomp filter of an old container runtime
@@ -62,6 +59,10 @@ func (p *poller) method() string {
 func (p *poller) add(fd, key int) error {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(key)}
 	return unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, fd, &ev)
+}
+
+func (p *poller) remove(fd int) {
+	_ = unix.EpollCtl(p.epfd, unix.EPOLL_CTL_DEL, fd, nil) // fails only when it is not watched
 }
 
 func (p *poller) wait(d vtime.Duration) ([]int32, error) {

@@ -101,3 +101,13 @@ func others(self int, set func(tid int) error) error {
 	}
 	return nil
 }
+
+// Lower gives the calling thread, which must be locked, ordinary scheduling
+// again, for work that must never compete with the pacing thread.
+func Lower() error {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}
+	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+		return fmt.Errorf("lower the priority of a thread: %w", err)
+	}
+	return nil
+}

@@ -3,7 +3,6 @@ package tap
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"strconv"
 )
 
@@ -34,21 +33,6 @@ func (c Counters) Add(o Counters) Counters {
 		c.Received + o.Received, c.ReceivedBytes + o.ReceivedBytes, c.ReceiveErrors + o.ReceiveErrors, c.ReceiveDropped + o.ReceiveDropped,
 		c.Sent + o.Sent, c.SentBytes + o.SentBytes, c.TransmitErrors + o.TransmitErrors, c.TransmitDropped + o.TransmitDropped,
 	}
-}
-
-// Counters reads the interface's counts through the process in whose namespace
-// it lives; it fails when that process has ended.
-func (d *Device) Counters() (Counters, error) {
-	path := fmt.Sprintf("/proc/%d/net/dev", d.pid)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return Counters{}, fmt.Errorf("counters of %s: %w", d.name, err)
-	}
-	c, err := parseCounters(b, d.name)
-	if err != nil {
-		return Counters{}, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, nil
 }
 
 // parseCounters reads one interface's line of /proc/net/dev: 16 columns, eight

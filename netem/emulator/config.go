@@ -1,0 +1,121 @@
+package emulator
+
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/netem/des"
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
+)
+
+// Config is the whole of a medium and its nodes.
+type Config struct {
+	Seed uint64 `json:"seed"`
+	// MACs has one entry per node, or one for all.
+	MACs []wifi.MAC `json:"macs"`
+	// Radio and Positions describe the channel, unless Matrix does. ChannelSeed
+	// draws the shadowing: it is a seed of its own, since the same placement is
+	// used by many runs.
+	Radio       wifi.Radio      `json:"radio"`
+	Positions   []wifi.Position `json:"positions,omitempty"`
+	ChannelSeed uint64          `json:"channel_seed"`
+	Matrix      *Matrix         `json:"matrix,omitempty"`
+	// Nodes, in the order of their indices.
+	Nodes []Node `json:"nodes"`
+	// Losses are injected after the receiver's MAC, from the start.
+	Losses []Loss `json:"losses,omitempty"`
+	// DeviceQueue is the length of the ring between a node's kernel and the
+	// emulator in frames; 0 = tap.DefaultQueueLength.
+	DeviceQueue int `json:"device_queue,omitempty"`
+	// NormalPriority leaves the process at its priority; for measurements of what
+	// priority is worth.
+	NormalPriority bool `json:"normal_priority,omitempty"`
+}
+
+// Node is a node's place in the kernel.
+type Node struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"` // a process in the node's network namespace
+}
+
+// Matrix gives a channel by explicit matrices; see wifi.NewMatrixChannel.
+type Matrix struct {
+	Delivery  [][]float64 `json:"delivery"`
+	Sense     [][]bool    `json:"sense,omitempty"`
+	Interfere [][]bool    `json:"interfere,omitempty"`
+}
+
+// Loss is a share of frames dropped after the receiver's MAC.
+type Loss struct {
+	From int            `json:"from"`
+	To   int            `json:"to"`
+	P    vtime.Fraction `json:"p"`
+}
+
+// Channel builds the channel of the configuration. The controller uses it too,
+// so that routes are computed from the medium that will run.
+func (c *Config) Channel() (*wifi.Channel, error) {
+	if c.Matrix != nil {
+		return wifi.NewMatrixChannel(c.Matrix.Delivery, c.Matrix.Sense, c.Matrix.Interfere)
+	}
+	if len(c.MACs) == 0 {
+		return nil, fmt.Errorf("emulator: no MAC configuration")
+	}
+	return wifi.NewChannel(c.ChannelSeed, c.Radio, c.MACs[0], c.Positions)
+}
+
+// mac is the configuration of one node's interface.
+func (c *Config) mac(node int) *wifi.MAC {
+	if len(c.MACs) == 1 {
+		return &c.MACs[0]
+	}
+	return &c.MACs[node]
+}
+
+// Validate reports the first mistake that can be found without building the
+// medium.
+func (c *Config) Validate() error {
+	n := len(c.Nodes)
+	switch {
+	case n == 0:
+		return fmt.Errorf("emulator: no nodes")
+	case n > tap.MaxNodes:
+		return fmt.Errorf("emulator: %d nodes: the address plan has room for %d", n, tap.MaxNodes)
+	case len(c.MACs) != 1 && len(c.MACs) != n:
+		return fmt.Errorf("emulator: %d MAC configurations for %d nodes: want one, or one per node", len(c.MACs), n)
+	case c.Matrix == nil && len(c.Positions) != n:
+		return fmt.Errorf("emulator: %d positions for %d nodes", len(c.Positions), n)
+	case c.Matrix != nil && len(c.Matrix.Delivery) != n:
+		return fmt.Errorf("emulator: a delivery matrix of %d rows for %d nodes", len(c.Matrix.Delivery), n)
+	case c.DeviceQueue < 0:
+		return fmt.Errorf("emulator: device queue of %d frames: want 1 or more, 0 for the default", c.DeviceQueue)
+	}
+	for i, nd := range c.Nodes {
+		if nd.PID <= 0 {
+			return fmt.Errorf("emulator: node %d (%s): process id %d: want a process in the node's namespace", i, nd.Name, nd.PID)
+		}
+	}
+	return nil
+}
+
+// build makes the medium on an engine.
+func (c *Config) build(eng *des.Engine, sink wifi.Sink) (*wifi.Medium, error) {
+	ch, err := c.Channel()
+	if err != nil {
+		return nil, err
+	}
+	if ch.N() != len(c.Nodes) {
+		return nil, fmt.Errorf("emulator: a channel of %d nodes for %d nodes", ch.N(), len(c.Nodes))
+	}
+	m, err := wifi.NewMedium(eng, c.Seed, ch, c.MACs, sink)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range c.Losses {
+		if err := m.SetLoss(l.From, l.To, l.P); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,73 @@
+package emulator
+
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// The bounds of validity. Lateness raises goodput, because it batches
+// acknowledgements: with wake-ups rounded to 1, 2 and 5 ms, a TCP flow over
+// three 54 Mb/s hops gained 3, 10 and 15 %. Half a millisecond is below what
+// was seen to matter.
+const (
+	ValidP99   = 500 * vtime.Microsecond // up to here a run is valid
+	WarnP99    = vtime.Millisecond       // above this it is invalid, between with a warning
+	LateBound  = 2 * vtime.Millisecond   // an event later than this …
+	MaxLate    = 0.01                    // … may be this share of all
+	MinEvents  = 100                     // fewer say nothing about quantiles
+	WriteError = 1e-4                    // tolerated share of frames that a node's kernel refused
+)
+
+// Verdict says whether a run's timing can be trusted.
+type Verdict struct {
+	Valid    bool     `json:"valid"`
+	Reasons  []string `json:"reasons,omitempty"`  // why it is invalid
+	Warnings []string `json:"warnings,omitempty"` // what a reader should know
+}
+
+// Judge applies the bounds to a report. It is a function of the report alone.
+func Judge(r *Report) Verdict {
+	var v Verdict
+	invalid := func(format string, args ...any) { v.Reasons = append(v.Reasons, fmt.Sprintf(format, args...)) }
+	warn := func(format string, args ...any) { v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...)) }
+
+	l := &r.Measured.Lateness
+	switch {
+	case l.P99 > WarnP99:
+		invalid("lateness p99 %v is above %v: the host is too slow or too busy for this experiment (priority %s)", l.P99.Std(), WarnP99.Std(), r.Priority)
+	case l.P99 > ValidP99:
+		warn("lateness p99 %v is above %v", l.P99.Std(), ValidP99.Std())
+	}
+	if l.Above2ms > MaxLate {
+		invalid("%.2g %% of the events were more than %v late (at most %.2g %%)", l.Above2ms*100, LateBound.Std(), MaxLate*100)
+	}
+	if l.Events < MinEvents {
+		warn("only %d events: the lateness quantiles mean little", l.Events)
+	}
+	if r.RingDrops > 0 {
+		warn("%d frames were dropped between a node's kernel and the emulator: losses that the medium did not cause", r.RingDrops)
+	}
+	f := &r.Measured.Frames
+	if f.WriteErrors > 0 {
+		msg := fmt.Sprintf("%d of %d frames were refused by the receiving node's kernel", f.WriteErrors, f.Written+f.WriteErrors)
+		if float64(f.WriteErrors) > WriteError*float64(f.Written+f.WriteErrors) {
+			invalid("%s", msg)
+		} else {
+			warn("%s", msg)
+		}
+	}
+	if f.ReadErrors > 0 {
+		invalid("%d reads from the nodes' devices failed", f.ReadErrors)
+	}
+	if f.Unknown > 0 {
+		warn("%d frames went to hardware addresses that no node has", f.Unknown)
+	}
+	for i := range r.Nodes {
+		if e := r.Nodes[i].DeviceError; e != "" {
+			warn("node %s: no device counters: %s", r.Nodes[i].Name, e)
+		}
+	}
+	v.Valid = len(v.Reasons) == 0
+	return v
+}

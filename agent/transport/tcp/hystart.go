@@ -7,12 +7,12 @@ import "github.com/hopbed/hopbed/netem/vtime"
 // HyStart++): when a train of closely spaced ACKs spans half the minimal RTT,
 // or when the least RTT of a round exceeds the minimum by an eighth (4–16 ms).
 type hystart struct {
-	found    bool
-	start    int64  // µs: begin of the round
-	lastACK  int64  // µs of the last closely spaced ACK
-	end      uint64 // sequence number that ends the round
-	current  int64  // least RTT of the round
-	samples  int
+	found   bool
+	start   int64  // µs: begin of the round
+	lastACK int64  // µs of the last closely spaced ACK
+	end     uint64 // sequence number that ends the round
+	current int64  // least RTT of the round
+	samples int
 }
 
 const (

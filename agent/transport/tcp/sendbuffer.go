@@ -38,8 +38,8 @@ func (c *Conn) Write(now vtime.Time, n vtime.Bytes) vtime.Bytes {
 		c.snd.written += uint64(took)
 		c.snd.wakeAfter = false
 	}
-	if took < n {
-		c.snd.wakeAfter = true
+	if took < n || c.Writable() == 0 {
+		c.snd.wakeAfter = true // the application will wait for space
 	}
 	if took > 0 {
 		c.pushAll()

@@ -38,7 +38,9 @@ type Config struct {
 
 	// MemoryLimit bounds the block buffers of this node in bytes: blocks being
 	// received, held and cached. Cached blocks are evicted first; a block that
-	// this node is still responsible for never is.
+	// this node is still responsible for never is. Up to twice as much is used
+	// where a flow could not go on otherwise, and a flow that begins here may
+	// always have one block.
 	MemoryLimit vtime.Bytes
 	// MaxFlows bounds the flows that strangers can create state for.
 	MaxFlows int
@@ -105,6 +107,10 @@ const (
 	MinPayload   = 128           // 1 MiB in 8,192 packets: the bitmap fits a packet
 	MaxPayload   = 1432          // IP 20 + UDP 8 + header 40 + payload ≤ 1,500
 	MaxWindow    = 64            // the end-to-end BACK's selective bitmap
+
+	// maxMicro is the largest micro-block that a receiver takes, whatever the
+	// sender's threshold is.
+	maxMicro = 64 * vtime.KiB
 )
 
 // DataTxop is the MAC's txop limit for the data queue: 255 × 32 µs, the
@@ -121,7 +127,7 @@ func DefaultConfig() Config {
 		Window:         32,
 		TxopPackets:    6,
 		QueueAhead:     12,
-		MemoryLimit:    256 * vtime.MiB,
+		MemoryLimit:    128 * vtime.MiB,
 		MaxFlows:       1024,
 		BSYNFloor:      500 * vtime.Millisecond,
 		BSYNCeil:       2 * vtime.Second,
@@ -216,7 +222,7 @@ func (c *Config) Validate() error {
 		{"E2EInitial", int64(c.E2EInitial), 1, int64(vtime.Hour)},
 		{"E2EFloor", int64(c.E2EFloor), 1, int64(vtime.Hour)},
 		{"VirtualTTL", int64(c.VirtualTTL), 1, 255},
-		{"MicroThreshold", int64(c.MicroThreshold), 0, int64(c.MicroWindow)},
+		{"MicroThreshold", int64(c.MicroThreshold), 0, int64(min(c.MicroWindow, maxMicro))},
 		{"MicroWindow", int64(c.MicroWindow), 1, int64(MaxBlockSize)},
 		{"DrainTimeout", int64(c.DrainTimeout), 1, int64(vtime.Hour)},
 	} {

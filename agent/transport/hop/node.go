@@ -11,6 +11,32 @@ type Node struct {
 	radio  Radio
 	routes Routes
 	app    App
+
+	flows []*flow           // in the order in which they were met
+	index map[FlowKey]*flow // for look-ups only: never iterated
+
+	control   fifo[controlItem]
+	replies   int          // items of control that belong to no block or flow
+	microRing fifo[*block] // micro-blocks with packets to send
+	ring      fifo[*flow]  // flows with packets to send, round robin
+	credit    int          // packets left of the first flow's txop
+	draining  fifo[*block] // rounds that have not left the MAC
+	mac       [NumClasses]macQueue
+	look      timer
+
+	granted *block   // the large block being received; nil: none
+	waiting []*block // announcements withheld, in the order of arrival
+
+	timers         timers
+	memory         vtime.Bytes // block buffers in use
+	ownBytes       vtime.Bytes // those of flows that begin here
+	oldest, newest *block      // cache
+	pool           []*block
+	buffers        [numClasses][][]byte
+
+	stats   NodeStats
+	in      message
+	scratch [maxPacket]byte
 }
 
 // NewNode returns a node without flows, or an error for an invalid
@@ -19,7 +45,9 @@ func NewNode(cfg Config, radio Radio, routes Routes, app App) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Node{cfg: cfg, radio: radio, routes: routes, app: app}, nil
+	n := &Node{cfg: cfg, radio: radio, routes: routes, app: app, index: make(map[FlowKey]*flow), credit: cfg.quantum()}
+	n.look.kind = timerLook
+	return n, nil
 }
 
 // Config returns the node's parameters.
@@ -28,45 +56,91 @@ func (n *Node) Config() Config { return n.cfg }
 // OpenFlow starts a flow from this node at now. It fails if the flow exists,
 // if dst is this node, or if an option is out of range.
 func (n *Node) OpenFlow(now vtime.Time, id FlowID, dst NodeID, src Source, opt FlowOptions) error {
-	return nil
+	return n.openFlow(now, FlowKey{Src: n.cfg.ID, Dst: dst, Flow: id}, src, opt)
 }
 
 // Wake tells that a Source that had nothing has bytes again.
-func (n *Node) Wake(now vtime.Time, id FlowID, dst NodeID) {}
+func (n *Node) Wake(now vtime.Time, id FlowID, dst NodeID) {
+	if f := n.lookup(FlowKey{Src: n.cfg.ID, Dst: dst, Flow: id}); f != nil && f.role == SourceRole {
+		f.dry = false
+		n.pump(now, f)
+		n.settle(now, f)
+	}
+}
 
 // CloseFlow ends a flow at this node. At the source no further block is taken
 // from the Source; blocks under way are still delivered. With abort, at any
 // role, the flow's blocks and state are dropped at once.
-func (n *Node) CloseFlow(now vtime.Time, f FlowKey, abort bool) {}
+func (n *Node) CloseFlow(now vtime.Time, key FlowKey, abort bool) {
+	f := n.lookup(key)
+	if f == nil {
+		return
+	}
+	if abort {
+		n.forget(f)
+		n.regrant(now)
+		return
+	}
+	if f.role == SourceRole {
+		f.ended = true
+		n.settle(now, f)
+	}
+}
 
 // Receive takes a packet that the neighbour from sent. pkt is not kept.
-func (n *Node) Receive(now vtime.Time, from NodeID, pkt []byte) {}
+func (n *Node) Receive(now vtime.Time, from NodeID, pkt []byte) {
+	m := &n.in
+	if err := parse(m, pkt); err != nil {
+		n.stats.BadPackets++
+		return
+	}
+	if from == n.cfg.ID {
+		n.stats.Unexpected++
+		return
+	}
+	n.stats.Received++
+	switch m.typ {
+	case typeData:
+		n.onData(now, from, m)
+	case typeBSYN, typeVBSYN:
+		n.onAnnounce(now, from, m)
+	case typeBACK:
+		n.onBACK(now, from, m)
+	case typeVBACK:
+		n.onVBACK(now, from, m)
+	case typeE2EBACK:
+		n.onE2E(now, m)
+	}
+}
 
 // Expire fires the timers due at now.
-func (n *Node) Expire(now vtime.Time) {}
+func (n *Node) Expire(now vtime.Time) {
+	for t := n.timers.pop(now); t != nil; t = n.timers.pop(now) {
+		switch t.kind {
+		case timerSend:
+			n.sendExpired(now, t.b)
+		case timerReceive:
+			n.grantExpired(now, t.b)
+		case timerVirtual:
+			n.virtualExpired(now, t.b)
+		case timerLook:
+			// Poll, which the driver calls next, looks at the queues.
+		}
+	}
+}
 
 // Deadline returns when Expire has work to do, vtime.Never if at no time.
-func (n *Node) Deadline() vtime.Time { return vtime.Never }
+func (n *Node) Deadline() vtime.Time { return n.timers.next() }
 
 // Poll returns the next packet to send now; false if there is none or the
 // MAC's queue takes none.
-func (n *Node) Poll(now vtime.Time) (Packet, bool) { return Packet{}, false }
+func (n *Node) Poll(now vtime.Time) (Packet, bool) { return n.poll(now) }
 
 // TxDone tells that k frames of the class have left the MAC's queue, sent or
 // dropped, in the order in which they were given. k = 0 only says that the
 // queue's free space may have changed.
-func (n *Node) TxDone(now vtime.Time, c Class, k int) {}
-
-// Delivered returns the unique payload bytes of the flow that have reached
-// this node as its destination, an unfinished block's included.
-func (n *Node) Delivered(f FlowKey) vtime.Bytes { return 0 }
-
-// FlowStats returns the flow's state and counters; false if it is unknown.
-func (n *Node) FlowStats(f FlowKey) (FlowStats, bool) { return FlowStats{}, false }
-
-// Flows appends the known flows to dst, in the order in which this node met
-// them.
-func (n *Node) Flows(dst []FlowKey) []FlowKey { return dst }
-
-// Stats returns the node's counters.
-func (n *Node) Stats() NodeStats { return NodeStats{} }
+func (n *Node) TxDone(now vtime.Time, c Class, k int) {
+	if c < NumClasses {
+		n.mac[c].done(now, k)
+	}
+}

@@ -1,0 +1,66 @@
+package hop
+
+import "github.com/hopbed/hopbed/netem/vtime"
+
+// Micro-blocks (paper §3.5): a block of at most MicroThreshold bytes travels
+// together with its BSYN, in the voice queue with link-layer ARQ, before any
+// bulk data. It waits for no grant: withholding and H do not apply to it; a
+// node holds at most MicroWindow bytes of a flow's.
+
+// inline reports whether the block fits into the BSYN itself.
+func (b *block) inline(payload int) bool {
+	return b.micro && b.count == 1 && announceLen+b.size <= payload
+}
+
+// startMicro sends the BSYN and the whole block behind it.
+func (n *Node) startMicro(now vtime.Time, b *block) {
+	n.timers.stop(&b.txTimer)
+	b.todo.reset(b.count)
+	for i := range b.count {
+		b.todo.add(i)
+	}
+	b.ntodo, b.cursor, b.round = b.count, 0, 1
+	b.f.stats.Rounds++
+	b.lastAnswer = now
+	b.tx = txSending
+	n.owe(b, oweBSYN)
+	n.enring(b)
+}
+
+// pollMicro takes the next data packet of the oldest micro-block.
+func (n *Node) pollMicro(now vtime.Time) (Packet, bool) {
+	for n.microRing.len() > 0 {
+		b := *n.microRing.at(0)
+		p := n.sendData(b, Control)
+		if b.tx != txSending {
+			n.microRing.pop()
+		}
+		return p, true
+	}
+	return Packet{}, false
+}
+
+// announcedMicro takes the BSYN (or VBSYN) of a micro-block that is not
+// complete here.
+func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
+	f := b.f
+	if b.rx == rxRequested {
+		if !n.custody(b) || f.role == Relay && f.microBytes()+vtime.Bytes(b.size) > n.cfg.MicroWindow || !n.allocate(b, false) {
+			f.stats.Blocked++
+			n.discard(b)
+			return
+		}
+		b.rx = rxGranted
+		b.have.reset(b.count)
+	}
+	b.lastHeard = now
+	n.timers.set(&b.rxTimer, now.Add(n.cfg.GrantExpiry))
+	if m.flags&flagInline != 0 {
+		n.take(now, b, 0, m.data)
+	}
+	// An incomplete micro-block is answered only when asked: at its beginning
+	// the data are just behind the BSYN.
+	if b.rx != rxComplete && (m.flags&flagPoll != 0 || m.typ == typeVBSYN) {
+		n.owe(b, oweBACK)
+	}
+}

@@ -1,0 +1,272 @@
+package hop
+
+import "github.com/hopbed/hopbed/netem/vtime"
+
+// pump starts what may be started of a flow's complete blocks: one large
+// block at a time, and micro-blocks up to MicroWindow. At the source it takes
+// blocks from the Source as they can be started, never ahead.
+func (n *Node) pump(now vtime.Time, f *flow) {
+	if f.role == Destination {
+		return
+	}
+	for {
+		large, micro := false, vtime.Bytes(0)
+		for _, b := range f.blocks {
+			if b.active() && !b.resend {
+				if b.micro {
+					micro += vtime.Bytes(b.size)
+				} else {
+					large = true
+				}
+			}
+		}
+		waiting := false
+		for _, b := range f.blocks {
+			switch {
+			case b.tx != txHeld:
+			case b.micro && (micro == 0 || micro+vtime.Bytes(b.size) <= n.cfg.MicroWindow):
+				micro += vtime.Bytes(b.size)
+				n.start(now, b)
+			case !b.micro && !large:
+				large = true
+				n.start(now, b)
+			default:
+				waiting = true
+			}
+		}
+		if f.role != SourceRole || waiting || large || micro >= n.cfg.MicroWindow || !n.pull(now, f) {
+			return
+		}
+	}
+}
+
+// start begins the transfer of a complete block to the next hop.
+func (n *Node) start(now vtime.Time, b *block) {
+	b.round, b.tries, b.granted = 0, 0, false
+	b.interval, b.lastAnswer = n.cfg.BSYNFloor, now
+	next, ok := n.routes.NextHop(b.f.key.Dst)
+	if !ok {
+		// The block stays here; the timer looks for a route again.
+		n.stats.NoRoute++
+		b.tx = txRequest
+		n.timers.set(&b.txTimer, now.Add(b.interval))
+		b.next = noNode
+		return
+	}
+	b.next = next
+	b.attempt++
+	if b.micro {
+		n.startMicro(now, b)
+		return
+	}
+	b.tx = txRequest
+	n.owe(b, oweBSYN)
+}
+
+// noNode is the next hop of a block without a route.
+const noNode = ^NodeID(0)
+
+// stopSending takes the block out of every list of the send side.
+func (n *Node) stopSending(b *block) {
+	n.timers.stop(&b.txTimer)
+	n.dropControl(b, oweBSYN)
+	switch b.tx {
+	case txDraining:
+		n.draining.remove(func(p **block) bool { return *p == b })
+	case txSending:
+		if b.micro {
+			n.microRing.remove(func(p **block) bool { return *p == b })
+		}
+	}
+	b.tx = txNone
+}
+
+// drained is called when a round's last packet has left the MAC. The BSYN of
+// a large block follows; a micro-block's receiver answers by itself when it
+// is complete, so that its BSYN is only the repair.
+func (n *Node) drained(now vtime.Time, b *block) {
+	b.tx = txPolling
+	b.tries = 0
+	b.interval = n.pollInterval(&b.f.srtt)
+	if b.micro {
+		n.timers.set(&b.txTimer, now.Add(b.interval))
+		return
+	}
+	n.owe(b, oweBSYN)
+}
+
+// sendBSYN builds the block's BSYN and arms its timer.
+func (n *Node) sendBSYN(now vtime.Time, b *block) (Packet, bool) {
+	if b.tx != txRequest && b.tx != txPolling && !(b.micro && b.tx == txSending) {
+		return Packet{}, false
+	}
+	p := n.announce(b, header{typ: typeBSYN, ttl: 1, attempt: b.attempt}, b.next, b.token)
+	b.f.stats.BSYNs++
+	if b.tx == txSending {
+		// The beginning of a micro-block: its data follow, or are in it.
+		if b.inline(n.cfg.Payload) {
+			n.microRing.remove(func(x **block) bool { return *x == b })
+			n.lastGiven(b)
+		}
+		return p, true
+	}
+	if b.tries == 0 {
+		b.bsynAt = now
+	}
+	b.tries++
+	n.timers.set(&b.txTimer, now.Add(b.interval))
+	return p, true
+}
+
+// announce builds a BSYN or VBSYN.
+func (n *Node) announce(b *block, h header, to NodeID, token uint16) Packet {
+	h.key, h.block, h.count, h.sent = b.f.key, b.id, uint16(b.count), b.sent
+	if b.last {
+		h.flags |= flagLast
+	}
+	size := HeaderLen + announceLen
+	if b.micro {
+		h.flags |= flagMicro
+		switch {
+		case h.typ != typeBSYN:
+		case b.tx == txPolling || b.tx == txRequest:
+			h.flags |= flagPoll
+		case b.inline(n.cfg.Payload):
+			h.flags |= flagInline
+			size += copy(n.scratch[size:], b.buf)
+		}
+	}
+	base := b.base
+	if b.f.role == SourceRole {
+		base = n.announcedBase(b)
+	}
+	pkt := n.scratch[:size]
+	putAnnouncement(pkt[HeaderLen:], &announcement{size: b.size, payload: b.payload, token: token, base: base, hash: b.hash})
+	seal(pkt, &h)
+	return Packet{To: to, Class: Control, Buf: pkt}
+}
+
+// announcedBase is the lowest block that may still come to the destination.
+// Without end-to-end acknowledgements nobody knows; what is a whole window
+// back is given up.
+func (n *Node) announcedBase(b *block) BlockID {
+	if n.cfg.NoVirtual {
+		return b.id - min(b.id, MaxWindow-1)
+	}
+	return b.f.base
+}
+
+// sendExpired handles the send side's timer: a BSYN was not answered.
+func (n *Node) sendExpired(now vtime.Time, b *block) {
+	if b.tx != txRequest && b.tx != txPolling {
+		return
+	}
+	next, ok := n.routes.NextHop(b.f.key.Dst)
+	switch {
+	case !ok:
+		n.stats.NoRoute++
+		b.interval = min(2*b.interval, n.cfg.BSYNCeil)
+		n.timers.set(&b.txTimer, now.Add(b.interval))
+		return
+	case next != b.next:
+		n.start(now, b) // the route has changed: begin again with the new hop
+		return
+	}
+	if b.micro && b.tries == 0 {
+		// The first BSYN of a micro-block's round: nothing was lost yet but
+		// the receiver's own answer.
+		n.owe(b, oweBSYN)
+		return
+	}
+	b.f.stats.BSYNTimeouts++
+	if b.granted && now.Sub(b.lastAnswer) >= 2*n.cfg.GrantExpiry {
+		// The receiver has ended the grant by now, or is gone: ask slowly.
+		b.granted = false
+		b.tx = txRequest
+		b.interval = n.cfg.BSYNFloor
+	} else {
+		ceil := n.cfg.BSYNCeil
+		if b.granted {
+			ceil = n.cfg.PollCeil
+		}
+		b.interval = min(2*b.interval, ceil)
+	}
+	n.owe(b, oweBSYN)
+}
+
+// onBACK takes a bitmap from the next hop.
+func (n *Node) onBACK(now vtime.Time, from NodeID, m *message) {
+	f := n.lookup(m.key)
+	if f == nil || f.role == Destination {
+		n.stats.Unexpected++
+		return
+	}
+	b := f.find(m.block)
+	if b == nil || int(m.count) != b.count {
+		n.stats.Unexpected++
+		return
+	}
+	f.used = now
+	if m.flags&flagVirtual != 0 {
+		n.onVirtualBACK(now, from, m, b)
+		return
+	}
+	full := allOnes(m.data, b.count)
+	switch {
+	case !b.active() || from != b.next:
+		n.stats.Unexpected++
+	case full:
+		// True whatever round it answers.
+		n.passOn(now, b)
+	case m.attempt != b.attempt || b.tx != txRequest && b.tx != txPolling:
+		// It answers an older round (or the receiver repeated itself while
+		// this round is under way): what it misses may be on its way.
+		n.stats.Unexpected++
+	default:
+		if b.tries == 1 && b.granted {
+			f.srtt.sample(now.Sub(b.bsynAt)) // Karn: not when repeated
+		}
+		n.nextRound(now, b, m.data)
+	}
+}
+
+// nextRound sends what the bitmap misses.
+func (n *Node) nextRound(now vtime.Time, b *block, have []byte) {
+	n.timers.stop(&b.txTimer)
+	n.dropControl(b, oweBSYN)
+	b.ntodo = b.todo.missing(have, b.count)
+	b.cursor = 0
+	b.granted = true
+	b.lastAnswer = now
+	b.attempt++
+	b.round++
+	b.f.stats.Rounds++
+	b.tx = txSending
+	n.enring(b)
+}
+
+// passOn ends a transfer: the next hop has the block.
+func (n *Node) passOn(now vtime.Time, b *block) {
+	f := b.f
+	n.stopSending(b)
+	b.tx = txPassed
+	b.resend = true // it counts no more, also if a token has it sent again
+	f.stats.BlocksSent++
+	if f.role == Relay {
+		f.setPassed(b.id)
+	}
+	switch {
+	case n.cfg.NoVirtual:
+		n.free(b)
+		if f.role == SourceRole {
+			f.stats.BlocksAcked++
+			n.settle(now, f)
+		}
+	case f.role == SourceRole:
+		n.armE2E(now, b)
+	default:
+		n.cache(b)
+	}
+	n.pump(now, f)
+	n.regrant(now) // backpressure has eased
+}

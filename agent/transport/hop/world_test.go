@@ -1,0 +1,446 @@
+package hop
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// world is a network of Nodes in virtual time: links with loss, delay,
+// reordering and duplication, and a MAC per node with two finite queues, of
+// which the control queue is served first. There is no shared medium here:
+// that is what the simhop package tests with.
+type world struct {
+	t     testing.TB
+	now   vtime.Time
+	rng   *rand.Rand
+	queue eventQueue
+	seq   uint64
+	nodes []*testNode
+	// loss[i][j] is the probability that a packet from i to j is lost; < 0:
+	// there is no link. down[i] cuts a node off.
+	loss  [][]float64
+	down  []bool
+	opt   worldOptions
+	check bool
+	trace func(from, to NodeID, pkt []byte, lost bool)
+}
+
+type worldOptions struct {
+	rate      vtime.BitRate
+	delay     vtime.Duration
+	jitter    vtime.Duration // uniform extra delay: reorders
+	dup       float64
+	queue     [NumClasses]int // MAC queue lengths
+	feedback  feedback
+	arqTries  int // control packets are tried so often
+	flipBytes float64
+}
+
+// feedback is what the driver tells the node about the MAC's queues.
+type feedback int
+
+const (
+	exactDone feedback = iota // TxDone and Free
+	freeOnly                  // only Free
+	lossyDone                 // TxDone that loses counts, and Free
+	blind                     // neither: Free is a constant
+)
+
+type event struct {
+	at  vtime.Time
+	seq uint64
+	fn  func()
+}
+
+type eventQueue []event
+
+func (q eventQueue) Len() int { return len(q) }
+func (q eventQueue) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
+}
+func (q eventQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *eventQueue) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *eventQueue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return e
+}
+
+type frame struct {
+	to  NodeID
+	buf []byte
+}
+
+type testNode struct {
+	w       *world
+	id      NodeID
+	n       *Node
+	queues  [NumClasses][]frame
+	busy    bool
+	timerAt vtime.Time
+	next    map[NodeID]NodeID
+	app     *testApp
+}
+
+// testApp verifies every delivered block against the flow's generator.
+type testApp struct {
+	w        *world
+	node     *testNode
+	pos      map[FlowKey]uint64
+	seen     map[FlowKey]map[BlockID]bool
+	blocks   map[FlowKey]int
+	finished map[FlowKey]bool
+	errors   []error
+	refuse   bool
+	block    vtime.Bytes // block size, to check blocks out of order
+	order    bool
+}
+
+func (a *testApp) Accept(vtime.Time, FlowKey) bool { return !a.refuse }
+
+func flowSeed(k FlowKey) uint64 { return uint64(k.Flow)*1e6 + uint64(k.Src)*1e3 + uint64(k.Dst) }
+
+func (a *testApp) Deliver(now vtime.Time, d Delivery) {
+	t := a.w.t
+	if a.seen[d.Flow] == nil {
+		a.seen[d.Flow] = make(map[BlockID]bool)
+	}
+	if a.seen[d.Flow][d.Block] {
+		t.Fatalf("%v: node %d: block %d of %v delivered twice", now, a.node.id, d.Block, d.Flow)
+	}
+	a.seen[d.Flow][d.Block] = true
+	pos := a.pos[d.Flow]
+	if a.order && int(d.Block) != a.blocks[d.Flow] {
+		t.Fatalf("%v: node %d: block %d of %v delivered out of order, want %d", now, a.node.id, d.Block, d.Flow, a.blocks[d.Flow])
+	}
+	if !a.order {
+		pos = uint64(d.Block) * uint64(a.block)
+	}
+	if !CheckPattern(flowSeed(d.Flow), pos, d.Data) {
+		t.Fatalf("%v: node %d: block %d of %v is not what its source sent", now, a.node.id, d.Block, d.Flow)
+	}
+	a.pos[d.Flow] += uint64(len(d.Data))
+	a.blocks[d.Flow]++
+}
+
+func (a *testApp) Finished(_ vtime.Time, f FlowKey) {
+	if a.finished[f] {
+		a.w.t.Fatalf("node %d: flow %v finished twice", a.node.id, f)
+	}
+	a.finished[f] = true
+}
+func (a *testApp) Failed(_ vtime.Time, _ FlowKey, err error) { a.errors = append(a.errors, err) }
+
+// NextHop implements Routes.
+func (n *testNode) NextHop(dst NodeID) (NodeID, bool) {
+	h, ok := n.next[dst]
+	return h, ok
+}
+
+// Free implements Radio.
+func (n *testNode) Free(c Class) int {
+	if n.w.opt.feedback == blind {
+		return 1000
+	}
+	return n.w.opt.queue[c] - len(n.queues[c])
+}
+
+// newWorld makes k nodes without links.
+func newWorld(t testing.TB, seed uint64, k int, cfg Config, opt worldOptions) *world {
+	t.Helper()
+	if opt.rate == 0 {
+		opt.rate = 11 * vtime.MbitPerSecond
+	}
+	if opt.queue[Data] == 0 {
+		opt.queue = [NumClasses]int{50, 50}
+	}
+	if opt.arqTries == 0 {
+		opt.arqTries = 1
+	}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), opt: opt, check: true, down: make([]bool, k)}
+	for i := range k {
+		w.loss = append(w.loss, make([]float64, k))
+		for j := range k {
+			w.loss[i][j] = -1
+		}
+		w.nodes = append(w.nodes, nil)
+		w.boot(NodeID(i), cfg)
+	}
+	return w
+}
+
+// boot gives node i a new Hop without memory of the old one. Its App stays:
+// it sees what is delivered before and after.
+func (w *world) boot(i NodeID, cfg Config) {
+	w.t.Helper()
+	cfg.ID = i
+	x := &testNode{w: w, id: i, next: make(map[NodeID]NodeID), timerAt: vtime.Never}
+	if old := w.nodes[i]; old != nil {
+		x.next, x.app = old.next, old.app
+		old.n = nil
+	} else {
+		x.app = &testApp{w: w, pos: map[FlowKey]uint64{}, seen: map[FlowKey]map[BlockID]bool{}, blocks: map[FlowKey]int{},
+			finished: map[FlowKey]bool{}, block: cfg.BlockSize, order: !cfg.Unordered}
+	}
+	x.app.node = x
+	n, err := NewNode(cfg, x, x, x.app)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	x.n = n
+	w.nodes[i] = x
+}
+
+// link joins i and j with loss p in both directions.
+func (w *world) link(i, j int, p float64) { w.loss[i][j], w.loss[j][i] = p, p }
+
+// chain links 0–1–…–k and routes everything along it.
+func (w *world) chain(p float64) {
+	for i := 1; i < len(w.nodes); i++ {
+		w.link(i-1, i, p)
+	}
+	w.route()
+}
+
+// route computes shortest paths over the links, lowest node first.
+func (w *world) route() {
+	for d := range w.nodes {
+		dist := make([]int, len(w.nodes))
+		for i := range dist {
+			dist[i] = 1 << 30
+		}
+		dist[d] = 0
+		for range w.nodes {
+			for i := range w.nodes {
+				for j := range w.nodes {
+					if w.loss[i][j] >= 0 && !w.down[j] && dist[j]+1 < dist[i] {
+						dist[i] = dist[j] + 1
+					}
+				}
+			}
+		}
+		for i, x := range w.nodes {
+			for j := range w.nodes {
+				if i != d && w.loss[i][j] >= 0 && dist[j] == dist[i]-1 {
+					x.next[NodeID(d)] = NodeID(j)
+					break
+				}
+			}
+		}
+	}
+}
+
+func (w *world) at(t vtime.Time, fn func()) {
+	w.seq++
+	heap.Push(&w.queue, event{t, w.seq, fn})
+}
+
+// open starts a flow of size bytes (< 0: endless).
+func (w *world) open(src, dst int, id FlowID, size vtime.Bytes, opt FlowOptions) FlowKey {
+	w.t.Helper()
+	k := FlowKey{Src: NodeID(src), Dst: NodeID(dst), Flow: id}
+	g := Continual(flowSeed(k))
+	if size >= 0 {
+		g = Sized(flowSeed(k), size)
+	}
+	x := w.nodes[src]
+	if err := x.n.OpenFlow(w.now, id, NodeID(dst), g, opt); err != nil {
+		w.t.Fatal(err)
+	}
+	w.flush(x)
+	return k
+}
+
+// flush sends what the node has, sets its timer and checks its invariants.
+func (w *world) flush(x *testNode) {
+	if x.n == nil {
+		return
+	}
+	for {
+		p, ok := x.n.Poll(w.now)
+		if !ok {
+			break
+		}
+		if len(x.queues[p.Class]) >= w.opt.queue[p.Class] {
+			if w.opt.feedback != blind {
+				w.t.Fatalf("%v: node %d sends into a full %v queue", w.now, x.id, p.Class)
+			}
+			continue
+		}
+		x.queues[p.Class] = append(x.queues[p.Class], frame{p.To, append([]byte(nil), p.Buf...)})
+	}
+	w.transmit(x)
+	if w.check {
+		w.invariants(x)
+	}
+	if d := x.n.Deadline(); d != x.timerAt {
+		x.timerAt = d
+		if d != vtime.Never {
+			n := x.n
+			w.at(vtime.Max(d, w.now), func() {
+				if x.n == n && x.timerAt == d {
+					x.timerAt = vtime.Never
+					x.n.Expire(w.now)
+					w.flush(x)
+				}
+			})
+		}
+	}
+}
+
+// transmit sends the next frame of the node's queues.
+func (w *world) transmit(x *testNode) {
+	if x.busy {
+		return
+	}
+	c := Control
+	if len(x.queues[c]) == 0 {
+		c = Data
+	}
+	if len(x.queues[c]) == 0 {
+		return
+	}
+	f := x.queues[c][0]
+	x.busy = true
+	w.at(w.now.Add(w.opt.rate.TxTime(vtime.Bytes(len(f.buf)+28))+300*vtime.Microsecond), func() {
+		x.busy = false
+		x.queues[c] = x.queues[c][1:]
+		tries := 1
+		if c == Control {
+			tries = w.opt.arqTries
+		}
+		for range tries {
+			if w.propagate(x.id, f) {
+				break
+			}
+		}
+		if n := x.n; n != nil {
+			switch {
+			case w.opt.feedback == exactDone, w.opt.feedback == lossyDone && w.rng.Float64() < 0.7:
+				n.TxDone(w.now, c, 1)
+			case w.opt.feedback == freeOnly:
+				n.TxDone(w.now, c, 0)
+			}
+		}
+		w.flush(x)
+	})
+}
+
+// propagate carries a frame to its receiver; false if it was lost.
+func (w *world) propagate(from NodeID, f frame) bool {
+	p := w.loss[from][f.to]
+	if p < 0 {
+		w.t.Fatalf("%v: node %d sends to %d, which it has no link to", w.now, from, f.to)
+	}
+	lost := w.rng.Float64() < p || w.down[from] || w.down[f.to]
+	if w.trace != nil {
+		w.trace(from, f.to, f.buf, lost)
+	}
+	if lost {
+		return false
+	}
+	copies := 1
+	if w.rng.Float64() < w.opt.dup {
+		copies = 2
+	}
+	for range copies {
+		d := w.opt.delay
+		if w.opt.jitter > 0 {
+			d += vtime.Duration(w.rng.Int64N(int64(w.opt.jitter)))
+		}
+		buf := f.buf
+		if w.rng.Float64() < w.opt.flipBytes {
+			buf = append([]byte(nil), buf...)
+			buf[w.rng.IntN(len(buf))] ^= byte(1 + w.rng.IntN(255))
+		}
+		w.at(w.now.Add(d), func() {
+			x := w.nodes[f.to]
+			if x.n == nil || w.down[f.to] {
+				return
+			}
+			x.n.Receive(w.now, from, buf)
+			w.flush(x)
+		})
+	}
+	return true
+}
+
+// run processes events until the time t or until stop says so.
+func (w *world) run(t vtime.Time, stop func() bool) bool {
+	for len(w.queue) > 0 && w.queue[0].at <= t {
+		e := heap.Pop(&w.queue).(event)
+		w.now = e.at
+		e.fn()
+		if stop != nil && stop() {
+			return true
+		}
+	}
+	w.now = t
+	return false
+}
+
+// invariants checks what must hold after every event: the paper's limits of
+// backpressure and withholding, and the bounds of this package.
+func (w *world) invariants(x *testNode) {
+	n := x.n
+	granted := 0
+	for _, f := range n.flows {
+		if f.role == Relay && !n.cfg.NoBackpressure {
+			if k := f.slots(); k > n.cfg.H {
+				w.t.Fatalf("%v: node %d holds or reserves %d blocks of flow %v, H is %d", w.now, x.id, k, f.key, n.cfg.H)
+			}
+		}
+		if f.role == Relay && f.microBytes() > n.cfg.MicroWindow {
+			w.t.Fatalf("%v: node %d holds %d B of micro-blocks of flow %v", w.now, x.id, f.microBytes(), f.key)
+		}
+		for i, b := range f.blocks {
+			if b.rx == rxGranted && !b.micro {
+				granted++
+			}
+			if i > 0 && f.blocks[i-1].id >= b.id {
+				w.t.Fatalf("%v: node %d: blocks of flow %v out of order", w.now, x.id, f.key)
+			}
+			if b.buf != nil && b.rx != rxComplete && len(b.buf) != b.size {
+				w.t.Fatalf("%v: node %d: buffer of %d B for a block of %d", w.now, x.id, len(b.buf), b.size)
+			}
+		}
+		if len(f.blocks) > MaxWindow+maxRequests {
+			w.t.Fatalf("%v: node %d: %d blocks of flow %v", w.now, x.id, len(f.blocks), f.key)
+		}
+	}
+	if granted > 1 && !n.cfg.NoWithholding {
+		w.t.Fatalf("%v: node %d has %d granted large blocks", w.now, x.id, granted)
+	}
+	if n.memory > 2*n.cfg.MemoryLimit+vtime.Bytes(len(n.flows))*MaxBlockSize {
+		w.t.Fatalf("%v: node %d uses %d B", w.now, x.id, n.memory)
+	}
+	if w.opt.feedback != blind && n.mac[Data].waiting() > n.cfg.QueueAhead {
+		w.t.Fatalf("%v: node %d has %d data packets ahead", w.now, x.id, n.mac[Data].waiting())
+	}
+}
+
+// summary describes the nodes' state, for a test that fails.
+func (w *world) summary() string {
+	s := ""
+	for _, x := range w.nodes {
+		if x.n == nil {
+			continue
+		}
+		s += fmt.Sprintf("node %d: control %d ring %d draining %d waiting %d granted %v mem %d mac %+v stats %+v\n", x.id,
+			x.n.control.len(), x.n.ring.len(), x.n.draining.len(), len(x.n.waiting), x.n.granted != nil, x.n.memory, x.n.mac, x.n.Stats())
+		for _, f := range x.n.flows {
+			st, _ := x.n.FlowStats(f.key)
+			s += fmt.Sprintf("  flow %+v cum %d next %d base %d\n", st, f.cum, f.nextID, f.base)
+			for _, b := range f.blocks {
+				s += fmt.Sprintf("    block %d rx %d tx %d attempt %d have %d/%d next %d tok %d/%d stale %v timers %v %v %v\n",
+					b.id, b.rx, b.tx, b.attempt, b.nhave, b.count, b.next, b.tok, b.tokAttempt, b.stale, b.rxTimer.pos, b.txTimer.pos, b.vtTimer.pos)
+			}
+		}
+	}
+	return s
+}

@@ -33,6 +33,11 @@ func (t Transport) Variant() string {
 	return v
 }
 
+// Has reports whether a variant is among those after the slash.
+func (t Transport) Has(variant string) bool {
+	return slices.Contains(strings.Split(t.Variant(), "+"), variant)
+}
+
 // Transports holds the options of each family; they apply to all flows of the
 // family.
 type Transports struct {
@@ -52,6 +57,10 @@ type HopOptions struct {
 	Block vtime.Bytes `key:"block" min:"1kB" max:"1MiB" default:"1MiB"`
 	// H is the number of blocks of one flow that a relay may hold before it makes the sender upstream wait.
 	H int `key:"h" min:"1" max:"64" default:"1"`
+	// Backpressure makes the sender upstream wait at h blocks; false is what the transport hop/no-backpressure does.
+	Backpressure bool `key:"backpressure" default:"true"`
+	// Withholding grants one large block at a time at a receiver; false is what the transport hop/no-withholding does.
+	Withholding bool `key:"withholding" default:"true"`
 	// Window is the number of blocks of one flow that may be under way between source and destination.
 	Window int `key:"window" min:"1" max:"64" default:"32"`
 	// Payload is the number of block bytes in a data packet.

@@ -31,6 +31,18 @@ func MAC(c *spec.Config) (wifi.MAC, error) {
 	for ac, q := range map[wifi.AC]spec.Queue{wifi.BK: c.MAC.Queues.BK, wifi.BE: c.MAC.Queues.BE, wifi.VI: c.MAC.Queues.VI, wifi.VO: c.MAC.Queues.VO} {
 		apply(&m.Queues[ac], q)
 	}
+	for _, f := range c.Flows {
+		if f.Transport.Family() != spec.FamilyHop {
+			continue
+		}
+		// Two of Hop's variants are settings of the queue that carries its data.
+		if f.Transport.Has("arq") {
+			m.Queues[wifi.BK].Ack = wifi.AckNormal
+		}
+		if f.Transport.Has("no-txop") {
+			m.Queues[wifi.BK].TXOP = 0
+		}
+	}
 	if err := m.Validate(); err != nil {
 		return wifi.MAC{}, fmt.Errorf("the blocks radio and mac: %w", err)
 	}

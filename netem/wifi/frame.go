@@ -25,14 +25,16 @@ type Frame struct {
 	// frame returns to the pool.
 	Payload any
 
-	// Enqueued is when Enqueue took the frame; Attempts counts its transmissions
-	// so far (RTS that stayed unanswered included).
+	// Enqueued is when Enqueue took the frame; Attempts counts the
+	// exchanges begun for it (an RTS that stays unanswered is one).
 	Enqueued vtime.Time
 	Attempts int
 
-	seq    uint32
-	next   *Frame // pool or queue
-	pooled bool
+	seq      uint32
+	failures int    // towards the retry limit; internal collisions included
+	sent     bool   // its data was on the air before
+	next     *Frame // pool or queue
+	pooled   bool
 }
 
 // Outcome says what became of a frame at its sender.

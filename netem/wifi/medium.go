@@ -1,52 +1,175 @@
 package wifi
 
 import (
+	"fmt"
+
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// Medium runs the MACs of all nodes over one channel.
+// Medium runs the MACs of all nodes over one channel. It is driven by the
+// engine's events and by its methods, all on one thread.
 type Medium struct {
-	eng *des.Engine
+	eng      *des.Engine
+	ch       *Channel
+	seed     uint64
+	sink     Sink
+	stations []station
+	links    [][]linkState // parallel to ch.links
+	active   []*station    // stations with a timer
+	calls    []call        // upcalls of the current event
+	flushing bool
+	pool     *Frame
+}
+
+// linkState is the state of a link's receiving side.
+type linkState struct {
+	last  [NumAC]uint32 // sequence number of the last frame received (duplicate detection)
+	loss  float64
+	draws *des.Stream // of SetLoss
 }
 
 // NewMedium returns the medium of the channel's nodes. macs has one entry per
-// node, or one entry for all.
+// node, or one entry for all. All nodes follow one standard.
 func NewMedium(eng *des.Engine, seed uint64, ch *Channel, macs []MAC, sink Sink) (*Medium, error) {
-	panic("wip")
+	if len(macs) != 1 && len(macs) != ch.n {
+		return nil, fmt.Errorf("medium: %d MAC configurations for %d nodes: want one per node, or one for all", len(macs), ch.n)
+	}
+	macs = append([]MAC(nil), macs...)
+	phys := make([]phy, len(macs))
+	for i := range macs {
+		if err := macs[i].Validate(); err != nil {
+			return nil, fmt.Errorf("medium: node %d: %w", i, err)
+		}
+		phys[i], _ = newPHY(&macs[i]) // Validate has built it once without an error
+		if std := macs[i].Standard; std != macs[0].Standard || !ch.threshold && std != ch.std {
+			return nil, fmt.Errorf("medium: node %d speaks %v on a channel of %v: one channel has one standard", i, std, ch.standard(macs[0].Standard))
+		}
+	}
+	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink, stations: make([]station, ch.n), links: make([][]linkState, ch.n)}
+	for i := range m.stations {
+		k := i % len(macs)
+		m.links[i] = make([]linkState, len(ch.links[i]))
+		m.initStation(&m.stations[i], i, &macs[k], &phys[k])
+	}
+	return m, nil
 }
 
-// NewFrame returns an empty frame from the pool; Data keeps the capacity of its
-// last use with length 0.
-func (m *Medium) NewFrame() *Frame { panic("wip") }
+func (c *Channel) standard(first Standard) Standard {
+	if c.threshold {
+		return first
+	}
+	return c.std
+}
 
-// FreeFrame returns to the pool a frame that was not enqueued.
-func (m *Medium) FreeFrame(f *Frame) { panic("wip") }
+func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy) {
+	s.id, s.up, s.mac, s.phy, s.activeIndex = int32(i), true, mac, p, -1
+	s.data, s.control = newShape(p, p.data), newShape(p, p.control)
+	if p.protect != nil {
+		s.protect = newShape(p, p.protect)
+	}
+	s.draws.Reseed(m.seed, fmt.Sprintf("wifi/%d/backoff", i))
+	s.errors.Reseed(m.seed, fmt.Sprintf("wifi/%d/reception", i))
+	now := m.eng.Now()
+	s.idleFrom, s.base, s.counting = now, now, true
+	s.nav, s.hold, s.lockedAt = now, now, now
+	for ac := range s.queues {
+		q := &s.queues[ac]
+		q.cfg = &mac.Queues[ac]
+		q.aifs, q.cw, q.lengthAt = p.aifs(q.cfg.AIFSN), q.cfg.CWmin, now
+	}
+	s.stats.Since = now
+}
 
-// Enqueue hands f to the queue f.AC of node f.Src at the engine's Now and takes
-// it over. False: the queue was full; the frame is counted as Overflow and back
-// in the pool, and Sink.Done is not called.
-func (m *Medium) Enqueue(f *Frame) bool { panic("wip") }
+// Fire is the entry of the engine's events.
+func (m *Medium) Fire(now vtime.Time, arg uint64) {
+	s := &m.stations[arg>>8]
+	kind := timerKind(arg & 0xff)
+	if kind == timerNav {
+		s.navTimer = 0
+		m.deactivate(s)
+		m.navReset(s, now)
+		return
+	}
+	m.timerGone(s)
+	switch kind {
+	case timerAccess:
+		m.access(s, now)
+	case timerTxEnd:
+		m.txEnd(s, now)
+	case timerAck, timerCts:
+		m.timeout(s, now)
+	case timerGap:
+		m.sendNext(s, now)
+	case timerRespond:
+		m.respond(s, now)
+	}
+	m.flush(now)
+}
 
-// Queue returns the state of one transmit queue.
-func (m *Medium) Queue(node int, ac AC) QueueState { panic("wip") }
+// call is one deferred upcall. The sink runs only after the event has brought
+// every station up to date, so that an Enqueue inside it meets a consistent
+// medium.
+type call struct {
+	kind  callKind
+	out   Outcome
+	node  int32
+	frame *Frame
+}
 
-// NextVisible returns a lower bound of the time of the next Deliver or Done,
-// provided nothing is enqueued and no node switched before it.
-func (m *Medium) NextVisible() vtime.Time { panic("wip") }
+type callKind uint8
 
-// Stats returns the counters of a node, brought up to Now. They stay the
-// medium's: copy them to keep them.
-func (m *Medium) Stats(node int) *NodeStats { panic("wip") }
+const (
+	callDeliver callKind = iota
+	callDone
+	callProceed // continue or end the txop of a station
+)
 
-// ResetStats sets the counters of all nodes to zero (the end of a warm-up).
-func (m *Medium) ResetStats() { panic("wip") }
+func (m *Medium) flush(now vtime.Time) {
+	if m.flushing { // a sink called SetNodeUp: the loop below sees its calls
+		return
+	}
+	m.flushing = true
+	for i := 0; i < len(m.calls); i++ {
+		c := m.calls[i]
+		switch c.kind {
+		case callDeliver:
+			m.eng.Mix(uint64(c.node)<<8|uint64(callDeliver), uint64(c.frame.Src)<<32|uint64(c.frame.seq))
+			st := &m.stations[c.node].stats
+			st.Delivered++
+			st.BytesUp += c.frame.Len
+			m.sink.Deliver(now, int(c.node), c.frame)
+		case callDone:
+			m.eng.Mix(uint64(c.out)<<8|uint64(callDone), uint64(c.frame.Src)<<32|uint64(c.frame.seq))
+			m.sink.Done(now, c.frame, c.out)
+			m.FreeFrame(c.frame)
+		case callProceed:
+			m.proceed(&m.stations[c.node], now)
+		}
+	}
+	m.calls = m.calls[:0]
+	m.flushing = false
+}
 
 // SetLoss drops a share p of the frames from → to after the receiver's MAC has
-// taken and acknowledged them. It returns an error when p is not in 0…1 or a
-// node does not exist.
-func (m *Medium) SetLoss(from, to int, p vtime.Fraction) error { panic("wip") }
-
-// SetNodeUp switches a node's interface. Going down empties its queues
-// (NodeDown) and truncates what it transmits.
-func (m *Medium) SetNodeUp(node int, up bool) { panic("wip") }
+// taken and acknowledged them, as a modified receiving driver would. It returns
+// an error when p is not in 0…1 or a node does not exist; for a pair that is out
+// of reach of each other there is nothing to drop.
+func (m *Medium) SetLoss(from, to int, p vtime.Fraction) error {
+	if !(p >= 0 && p <= 1) {
+		return fmt.Errorf("medium: loss %v on link %d→%d: want 0…100%%", p, from, to)
+	}
+	if from < 0 || from >= m.ch.n || to < 0 || to >= m.ch.n {
+		return fmt.Errorf("medium: loss on link %d→%d: there are nodes 0…%d", from, to, m.ch.n-1)
+	}
+	k, l := m.ch.find(from, to)
+	if l == nil {
+		return nil
+	}
+	ls := &m.links[from][k]
+	ls.loss = float64(p)
+	if ls.draws == nil {
+		ls.draws = des.NewStream(m.seed, fmt.Sprintf("wifi/loss/%d/%d", from, to))
+	}
+	return nil
+}

@@ -205,11 +205,15 @@ func (p *phy) txTime(m *mode, n vtime.Bytes) vtime.Duration {
 	const service, tail = 16, 6
 	bitsPerSymbol := int64(m.rate) * 4 / 1_000_000
 	symbols := (service + 8*int64(n) + tail + bitsPerSymbol - 1) / bitsPerSymbol
-	d := 20*vtime.Microsecond + vtime.Duration(symbols)*4*vtime.Microsecond
-	if p.std == StandardG {
-		d += 6 * vtime.Microsecond // signal extension
+	return 20*vtime.Microsecond + vtime.Duration(symbols)*4*vtime.Microsecond + p.extension(m)
+}
+
+// extension is the silent end of ERP-OFDM frames (802.11-2012 19.3.2.4).
+func (p *phy) extension(m *mode) vtime.Duration {
+	if p.std == StandardG && !m.dsss {
+		return 6 * vtime.Microsecond
 	}
-	return d
+	return 0
 }
 
 // mpdu is the length of the MPDU that carries an MSDU of n bytes without

@@ -1,0 +1,52 @@
+package wifi
+
+import "github.com/hopbed/hopbed/netem/vtime"
+
+// SetNodeUp switches a node's interface. Going down empties its queues
+// (NodeDown, reported before it returns unless it is called inside a Sink call)
+// and truncates what it transmits; its neighbours receive a wrong FCS.
+func (m *Medium) SetNodeUp(node int, up bool) {
+	s := &m.stations[node]
+	if s.up == up {
+		return
+	}
+	now := m.eng.Now()
+	if up {
+		s.up = true
+		m.resume(s, now)
+		return
+	}
+	m.goDown(s, now)
+	m.flush(now)
+}
+
+func (m *Medium) goDown(s *station, now vtime.Time) {
+	if s.transmitting {
+		s.sig.truncated = true
+		ls := m.ch.links[s.id]
+		for i := range ls {
+			m.rxEnd(&m.stations[ls[i].to], &s.sig, i, now)
+		}
+		s.transmitting = false
+		s.stats.TxTime += now.Sub(s.txSince)
+	}
+	m.dropReception(s, now)
+	m.clearTimer(s)
+	if s.navTimer != 0 {
+		m.eng.Cancel(s.navTimer)
+		s.navTimer = 0
+		m.deactivate(s)
+	}
+	s.up = false
+	s.exch, s.responding, s.late, s.counting, s.commit = exchangeNone, false, false, false, 0
+	s.eifs, s.nav, s.hold = false, now, now
+	for ac := range s.queues {
+		q := &s.queues[ac]
+		for q.head != nil {
+			m.pop(s, AC(ac), now, NodeDown)
+		}
+		q.cw, q.backoff = q.cfg.CWmin, 0
+	}
+	s.pending = 0
+	m.sense(s, now)
+}

@@ -1,0 +1,85 @@
+package wifi
+
+import "github.com/hopbed/hopbed/netem/vtime"
+
+// NextVisible returns a lower bound of the time of the next Deliver or Done,
+// provided nothing is enqueued and no node is switched before it: a live driver
+// may sleep until then, although events lie before it, if it fires those late
+// (events keep their own time). vtime.Never: nothing can become visible.
+//
+// Its cost grows with the stations that wait for something, not with all.
+func (m *Medium) NextVisible() vtime.Time {
+	at := vtime.Never
+	for _, s := range m.active {
+		at = min(at, m.visible(s))
+	}
+	return at
+}
+
+// visible bounds what the station's own timers can make visible. Stations that
+// are frozen have none: they wait for the end of signals, which their senders
+// bound.
+func (m *Medium) visible(s *station) vtime.Time {
+	at := vtime.Never
+	if s.navTimer != 0 {
+		at = s.navTimerAt // it may free the medium earlier
+	}
+	switch s.timerFor {
+	case timerTxEnd:
+		// Data: Deliver or Done. ACK: Done. Others: what follows is later.
+		at = min(at, s.timerAt)
+	case timerRespond:
+		d := s.phy.ack
+		if s.respKind == kindCts {
+			d = s.phy.cts
+		}
+		at = min(at, s.timerAt.Add(d))
+	case timerGap:
+		at = min(at, s.timerAt.Add(s.dataTime(s.queues[s.cur].head)))
+	case timerAck, timerCts:
+		at = min(at, m.afterTimeout(s))
+	case timerAccess:
+		at = min(at, m.afterAccess(s))
+	}
+	return at
+}
+
+// afterTimeout: the timeout itself drops a frame on its last attempt; otherwise
+// another attempt must follow.
+func (m *Medium) afterTimeout(s *station) vtime.Time {
+	if s.queues[s.cur].head.failures >= s.mac.Retries {
+		return s.timerAt
+	}
+	at := vtime.Never
+	for ac := range s.queues {
+		if q := &s.queues[ac]; q.packets > 0 {
+			at = min(at, s.timerAt.Add(q.aifs+s.dataTime(q.head)))
+		}
+	}
+	return at
+}
+
+// afterAccess: the transmission of a head frame must end; but an internal
+// collision drops a frame on its last attempt at once.
+func (m *Medium) afterAccess(s *station) vtime.Time {
+	at := vtime.Never
+	waiting := 0
+	last := false
+	for ac := range s.queues {
+		q := &s.queues[ac]
+		if q.packets == 0 {
+			continue
+		}
+		waiting++
+		last = last || q.head.failures >= s.mac.Retries
+		start := s.timerAt
+		if s.counting {
+			start = max(start, m.accessTime(s, q))
+		}
+		at = min(at, start.Add(s.dataTime(q.head)))
+	}
+	if waiting > 1 && last {
+		return s.timerAt
+	}
+	return at
+}

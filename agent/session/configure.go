@@ -122,6 +122,9 @@ func checkFlow(c *proto.Configure, f *proto.Flow) error {
 
 func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transport.Group) (*proto.Readback, error) {
 	ofIface := func(key string) bool { return namesInterface(key, c.Interface) }
+	if err := s.keepSysctls(s.sysctls, ofIface); err != nil {
+		return nil, err
+	}
 	if err := s.applySysctls(s.sysctls, func(key string) bool { return !ofIface(key) }); err != nil {
 		return nil, err
 	}

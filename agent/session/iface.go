@@ -18,9 +18,14 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// waitInterface returns the interface, waiting for its creation at most for
-// the given time.
-func waitInterface(ctx context.Context, name string, wait vtime.Duration) (netlink.Link, error) {
+// waitInterface returns the interface, waiting at most for the given time
+// until it exists and, where an address is expected, has it: the emulator
+// gives it only after the creation. An address that is still another at the
+// end is left to the comparison.
+func waitInterface(ctx context.Context, name, hardware string, wait vtime.Duration) (netlink.Link, error) {
+	ready := func(l netlink.Link) bool {
+		return hardware == "" || strings.EqualFold(l.Attrs().HardwareAddr.String(), hardware)
+	}
 	// The subscription comes before the look, so that no creation is missed.
 	updates, done := make(chan netlink.LinkUpdate, 64), make(chan struct{})
 	if wait > 0 {
@@ -37,10 +42,10 @@ func waitInterface(ctx context.Context, name string, wait vtime.Duration) (netli
 		}()
 	}
 	link, err := netlink.LinkByName(name)
-	if err == nil {
+	if err == nil && (wait <= 0 || ready(link)) {
 		return link, nil
 	}
-	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); !missing {
+	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); err != nil && !missing {
 		return nil, &proto.Error{Code: proto.CodeSystem, What: "interface " + name, Detail: err.Error()}
 	}
 	if wait <= 0 {
@@ -54,10 +59,16 @@ func waitInterface(ctx context.Context, name string, wait vtime.Duration) (netli
 			if !ok {
 				return nil, &proto.Error{Code: proto.CodeSystem, What: "interface " + name, Detail: "the netlink subscription ended"}
 			}
-			if u.Header.Type == unix.RTM_NEWLINK && u.Link.Attrs().Name == name {
-				return u.Link, nil
+			if u.Header.Type != unix.RTM_NEWLINK || u.Link.Attrs().Name != name {
+				continue
+			}
+			if link = u.Link; ready(link) {
+				return link, nil
 			}
 		case <-timer.C:
+			if link != nil {
+				return link, nil
+			}
 			return nil, &proto.Error{Code: proto.CodeTimeout, What: "interface " + name, Detail: fmt.Sprintf("it did not appear within %v", wait), Remedy: "the emulator creates it: see its log"}
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -68,7 +79,7 @@ func waitInterface(ctx context.Context, name string, wait vtime.Duration) (netli
 // applyInterface sets MTU, offloads, the interface's own sysctls, brings it up
 // and gives it the address.
 func (s *session) applyInterface(ctx context.Context, c *proto.Configure) error {
-	link, err := waitInterface(ctx, c.Interface, c.WaitInterface)
+	link, err := waitInterface(ctx, c.Interface, c.HardwareAddress, c.WaitInterface)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,9 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opt Options) error {
 	defer close(s.ended)
 	go s.post()
 
-	orders := make(chan proto.Envelope)
+	// The buffer lets the end of the input be seen while an order waits for a
+	// controller that does not read its reply.
+	orders := make(chan proto.Envelope, 1024)
 	go func() {
 		defer close(orders)
 		for {

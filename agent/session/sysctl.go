@@ -85,19 +85,47 @@ func (s *session) applySysctls(list []proto.Sysctl, wanted func(key string) bool
 		if old == normal(c.Value) {
 			continue
 		}
-		s.undo.push("sysctl "+c.Key, func() error {
-			// The interface may be gone, and its settings with it.
-			err := writeSysctl(c.Key, old)
-			if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeUnavailable {
-				return nil
-			}
-			return err
-		})
+		s.undoSysctl(c.Key, old)
 		if err := writeSysctl(c.Key, c.Value); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// keepSysctls remembers the values of settings that writing others may change:
+// a value written to conf.default also goes to each interface that was never
+// configured (devinet_copy_dflt_conf, net/ipv4/devinet.c). Being undone last,
+// they end as they were.
+func (s *session) keepSysctls(list []proto.Sysctl, wanted func(key string) bool) error {
+	for _, c := range list {
+		if !wanted(c.Key) {
+			continue
+		}
+		old, err := readSysctl(c.Key)
+		if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeUnavailable {
+			continue // the interface does not exist yet
+		}
+		if err != nil {
+			return err
+		}
+		s.undoSysctl(c.Key, old)
+	}
+	return nil
+}
+
+func (s *session) undoSysctl(key, old string) {
+	s.undo.push("sysctl "+key, func() error {
+		now, err := readSysctl(key)
+		if err == nil && now != old {
+			err = writeSysctl(key, old)
+		}
+		// The interface may be gone, and its settings with it.
+		if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeUnavailable {
+			return nil
+		}
+		return err
+	})
 }
 
 // ofInterface adds, for each setting net.ipv4.conf.default.X, the same setting

@@ -66,9 +66,7 @@ func (t *Table) Group(flows []proto.Flow) ([]Group, error) {
 		}
 		if err != nil {
 			e := *proto.AsError(err, proto.CodeOrder)
-			if e.What == "" || e.What == "transport" {
-				e.What = strings.TrimSpace(what + " " + e.What)
-			}
+			e.What = strings.TrimSuffix(what+": "+e.What, ": ")
 			return nil, &e
 		}
 		for j, have := range t.drivers {

@@ -1,0 +1,369 @@
+//go:build linux
+
+package agenttest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/agent/probe"
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/session"
+	"github.com/hopbed/hopbed/internal/reexec"
+	"github.com/hopbed/hopbed/internal/testenv"
+	"github.com/hopbed/hopbed/netem/board"
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// Main is for TestMain: it runs the agent when the process is one, else the
+// tests.
+func Main(m *testing.M) {
+	reexec.Dispatch(reexec.Table{session.Part: func() int { return session.Main("test") }})
+	os.Exit(m.Run())
+}
+
+// Lab is a network of agents.
+type Lab struct {
+	t     testing.TB
+	Nodes []*Node
+	hub   *hub
+	board *board.Board
+}
+
+// Node is one agent and what it has said.
+type Node struct {
+	ID     int
+	Client *proto.Client
+	Stdin  io.Closer
+	Cmd    *exec.Cmd
+	Exited chan struct{}
+
+	drained sync.WaitGroup
+	mu      sync.Mutex
+	samples []proto.Sample
+	events  []proto.Event
+	logs    []proto.Log
+	failed  []proto.Failure
+}
+
+// Options of a lab.
+type Options struct {
+	Board      bool // a queue board, as an emulated radio has it
+	QueueLimit int  // frames per queue on the board; 0 = 50
+	NoDevices  bool // agents without interfaces
+}
+
+type pipes struct {
+	io.ReadCloser
+	io.WriteCloser
+}
+
+func (p pipes) Close() error {
+	err := p.WriteCloser.Close()
+	p.ReadCloser.Close()
+	return err
+}
+
+// New starts n agents and the hub. Everything ends with the test.
+func New(t testing.TB, n int, opt Options) *Lab {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.NetNS)
+	if !opt.NoDevices {
+		testenv.Need(t, testenv.TAP)
+	}
+	l := &Lab{t: t}
+	if opt.Board {
+		b, err := board.Create(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.board = b
+		limit := opt.QueueLimit
+		if limit == 0 {
+			limit = 50
+		}
+		for i := range n {
+			for ac := range board.NumAC {
+				b.SetLimit(i, ac, limit)
+			}
+		}
+	}
+	t.Cleanup(l.close)
+	for i := range n {
+		l.Nodes = append(l.Nodes, l.start(i))
+	}
+	if opt.NoDevices {
+		return l
+	}
+	var devs []*tap.Device
+	for i, nd := range l.Nodes {
+		d, err := tap.Create(nd.Cmd.Process.Pid, tap.Config{HardwareAddress: tap.HardwareAddr(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		devs = append(devs, d)
+	}
+	h, err := newHub(devs, l.board)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.hub = h
+	return l
+}
+
+func (l *Lab) start(i int) *Node {
+	l.t.Helper()
+	cmd := reexec.Command(session.Part, nil)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
+	cmd.Stderr = os.Stderr
+	if l.board != nil {
+		files, err := l.board.NodeFiles(i)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		cmd.ExtraFiles = files
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	nd := &Node{ID: i, Stdin: in, Cmd: cmd, Exited: make(chan struct{})}
+	nd.Client = proto.NewClient(pipes{out, in})
+	nd.drained.Go(func() { nd.drain() })
+	go func() {
+		nd.drained.Wait() // Wait closes the pipe that drain reads
+		_ = cmd.Wait()
+		close(nd.Exited)
+	}()
+	if _, err := nd.Client.Hello(l.Context(5*time.Second), proto.Hello{Controller: "test"}); err != nil {
+		l.t.Fatalf("node %d: hello: %v", i, err)
+	}
+	return nd
+}
+
+func (n *Node) drain() {
+	for a := range n.Client.Async() {
+		n.mu.Lock()
+		switch {
+		case a.Samples != nil:
+			n.samples = append(n.samples, a.Samples.Samples...)
+		case a.Event != nil:
+			n.events = append(n.events, *a.Event)
+		case a.Log != nil:
+			n.logs = append(n.logs, *a.Log)
+		case a.Failure != nil:
+			n.failed = append(n.failed, *a.Failure)
+		}
+		n.mu.Unlock()
+	}
+}
+
+// Samples returns what has come so far of one flow and side.
+func (n *Node) Samples(flow int, side proto.Side) []proto.Sample {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []proto.Sample
+	for _, s := range n.samples {
+		if s.Flow == flow && s.Side == side {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Events returns the events so far.
+func (n *Node) Events() []proto.Event {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]proto.Event(nil), n.events...)
+}
+
+// Logs returns the log lines so far.
+func (n *Node) Logs() []proto.Log {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]proto.Log(nil), n.logs...)
+}
+
+func (l *Lab) close() {
+	for _, n := range l.Nodes {
+		n.Client.Close()
+	}
+	for _, n := range l.Nodes {
+		select {
+		case <-n.Exited:
+		case <-time.After(10 * time.Second):
+			l.t.Errorf("node %d did not exit within 10 s after its input had ended", n.ID)
+			n.Cmd.Process.Kill()
+		}
+	}
+	if l.hub != nil {
+		l.hub.close()
+	}
+	if l.board != nil {
+		l.board.Close()
+	}
+}
+
+// Context returns a context for one order.
+func (l *Lab) Context(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	l.t.Cleanup(cancel)
+	return ctx
+}
+
+// SetLink changes both directions between two nodes.
+func (l *Lab) SetLink(a, b int, link Link) {
+	l.SetDirection(a, b, link)
+	l.SetDirection(b, a, link)
+}
+
+// SetDirection changes the frames from a to b.
+func (l *Lab) SetDirection(a, b int, link Link) {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	l.hub.links[[2]int{a, b}] = link
+}
+
+// Frames returns how many frames passed and were lost from a to b.
+func (l *Lab) Frames(a, b int) (passed, lost int) {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	return l.hub.passed[[2]int{a, b}], l.hub.lost[[2]int{a, b}]
+}
+
+// Chain is the configuration of one node of a chain 0–1–…–n−1.
+func (l *Lab) Chain(node int, flows []proto.Flow) *proto.Configure {
+	c := &proto.Configure{
+		Node: node, Name: fmt.Sprintf("n%02d", node+1), Interface: tap.Interface, WaitInterface: 2 * vtime.Second,
+		Address: netip.PrefixFrom(tap.Addr(node), 32), HardwareAddress: tap.HardwareAddr(node).String(), MTU: tap.MTU,
+		OffloadsOff: true, Loopback: true,
+	}
+	for _, s := range tap.NodeSysctls() {
+		c.Sysctls = append(c.Sysctls, proto.Sysctl{Key: s.Key, Value: s.Value})
+	}
+	for i := range l.Nodes {
+		c.Peers = append(c.Peers, proto.Peer{Node: i, Addr: tap.Addr(i)})
+		if i == node {
+			continue
+		}
+		via := node + 1
+		if i < node {
+			via = node - 1
+		}
+		c.NextHops = append(c.NextHops, proto.NextHop{Dst: i, Via: via})
+		r := proto.Route{Dst: netip.PrefixFrom(tap.Addr(i), 32)}
+		if via != i {
+			r.Via = tap.Addr(via)
+		} else {
+			c.Neighbours = append(c.Neighbours, proto.Neighbour{Addr: tap.Addr(i), HardwareAddress: tap.HardwareAddr(i).String()})
+		}
+		c.Routes = append(c.Routes, r)
+	}
+	if l.board != nil {
+		c.Board = &proto.Board{MemFD: 3, EventFD: 4, Nodes: len(l.Nodes)}
+	}
+	for _, f := range flows {
+		lo, hi := min(f.Src, f.Dst), max(f.Src, f.Dst)
+		if node >= lo && node <= hi {
+			c.Flows = append(c.Flows, f)
+		}
+	}
+	return c
+}
+
+// Flow completes a flow of a chain: addresses and path.
+func (l *Lab) Flow(f proto.Flow) proto.Flow {
+	f.SrcAddr, f.DstAddr = tap.Addr(f.Src), tap.Addr(f.Dst)
+	step := 1
+	if f.Dst < f.Src {
+		step = -1
+	}
+	f.Path = nil
+	for i := f.Src; i != f.Dst; i += step {
+		f.Path = append(f.Path, i)
+	}
+	f.Path = append(f.Path, f.Dst)
+	return f
+}
+
+// ConfigureChain configures every node; change may alter each configuration.
+func (l *Lab) ConfigureChain(flows []proto.Flow, change func(*proto.Configure)) []*proto.Readback {
+	l.t.Helper()
+	var out []*proto.Readback
+	for _, n := range l.Nodes {
+		c := l.Chain(n.ID, flows)
+		if change != nil {
+			change(c)
+		}
+		r, err := n.Client.Configure(l.Context(5*time.Second), c)
+		if err != nil {
+			l.t.Fatalf("configure: %v", err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Start starts every node with one epoch, 150 ms from now, and returns it.
+func (l *Lab) Start(warmup, end vtime.Time) (epochNS int64) {
+	l.t.Helper()
+	epoch := probe.MonotonicNS() + 150e6
+	for _, n := range l.Nodes {
+		if err := n.Client.Start(l.Context(5*time.Second), proto.Start{EpochNS: epoch, Warmup: warmup, End: end}); err != nil {
+			l.t.Fatalf("node %d: start: %v", n.ID, err)
+		}
+	}
+	return epoch
+}
+
+// Finish waits until the run's end has passed, stops every node and returns
+// their results.
+func (l *Lab) Finish(epochNS int64, end vtime.Time) []*proto.Results {
+	l.t.Helper()
+	time.Sleep(time.Duration(epochNS + int64(end) - probe.MonotonicNS() + 50e6))
+	var out []*proto.Results
+	for _, n := range l.Nodes {
+		if err := n.Client.Stop(l.Context(5 * time.Second)); err != nil {
+			l.t.Fatalf("node %d: stop: %v", n.ID, err)
+		}
+		r, err := n.Client.Collect(l.Context(5 * time.Second))
+		if err != nil {
+			l.t.Fatalf("node %d: collect: %v", n.ID, err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Result finds one flow's account in what Finish returned.
+func Result(t testing.TB, rs []*proto.Results, flow int, side proto.Side) proto.FlowResult {
+	t.Helper()
+	for _, r := range rs {
+		for _, f := range r.Flows {
+			if f.Flow == flow && f.Side == side {
+				return f
+			}
+		}
+	}
+	t.Fatalf("no result of flow %d at its %s", flow, side)
+	return proto.FlowResult{}
+}

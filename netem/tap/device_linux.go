@@ -92,59 +92,7 @@ func (d *Device) open(c Config) error {
 		}
 		return fmt.Errorf("create the interface: %w", err)
 	}
-	sock, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
-	}
-	defer unix.Close(sock)
-	if err := setHardwareAddress(sock, c.Name, c.HardwareAddress); err != nil {
-		return fmt.Errorf("set the hardware address %v: %w", c.HardwareAddress, err)
-	}
-	for _, set := range []struct {
-		what  string
-		req   uint
-		value uint32
-	}{{"MTU", unix.SIOCSIFMTU, uint32(c.MTU)}, {"queue length", unix.SIOCSIFTXQLEN, uint32(c.QueueLength)}} {
-		ifr, _ := unix.NewIfreq(c.Name)
-		ifr.SetUint32(set.value)
-		if err := unix.IoctlIfreq(sock, set.req, ifr); err != nil {
-			return fmt.Errorf("set the %s to %d: %w", set.what, set.value, err)
-		}
-	}
-	return up(sock, c.Name)
-}
-
-func up(sock int, name string) error {
-	ifr, err := unix.NewIfreq(name)
-	if err != nil {
-		return err
-	}
-	if err := unix.IoctlIfreq(sock, unix.SIOCGIFFLAGS, ifr); err != nil {
-		return fmt.Errorf("read the flags of %s: %w", name, err)
-	}
-	ifr.SetUint16(ifr.Uint16() | unix.IFF_UP)
-	if err := unix.IoctlIfreq(sock, unix.SIOCSIFFLAGS, ifr); err != nil {
-		return fmt.Errorf("bring %s up: %w", name, err)
-	}
-	return nil
-}
-
-// setHardwareAddress needs a request layout that unix.Ifreq cannot express: a
-// sockaddr with the hardware type in place of the family (netdevice(7)).
-func setHardwareAddress(sock int, name string, a HardwareAddress) error {
-	var req struct {
-		name   [unix.IFNAMSIZ]byte
-		family uint16
-		data   [22]byte
-	}
-	copy(req.name[:unix.IFNAMSIZ-1], name)
-	req.family = unix.ARPHRD_ETHER
-	copy(req.data[:], a[:])
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(sock), unix.SIOCSIFHWADDR, uintptr(unsafe.Pointer(&req)))
-	if errno != 0 {
-		return errno
-	}
-	return nil
+	return configure(c)
 }
 
 // unavailable explains why a TAP cannot be made here.

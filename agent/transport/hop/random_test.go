@@ -1,0 +1,122 @@
+package hop
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+var seeds = flag.Int("hop.seeds", 300, "number of random networks that TestRandomNetworks runs")
+
+// randomConfig draws a configuration: mostly the default, with any switch.
+func randomConfig(r *rand.Rand) Config {
+	c := DefaultConfig()
+	c.BlockSize = vtime.Bytes(1 + r.IntN(100_000))
+	c.H = 1 + r.IntN(3)
+	c.Window = 2 + r.IntN(MaxWindow-1)
+	c.Payload = MinPayload + r.IntN(MaxPayload-MinPayload+1)
+	c.E2EInitial = vtime.Duration(1+r.IntN(10)) * vtime.Second
+	if r.IntN(4) == 0 {
+		c.MemoryLimit = 2 * MaxBlockSize
+		c.BlockSize = vtime.Bytes(200_000 + r.IntN(800_000))
+	}
+	for _, b := range []*bool{&c.NoWithholding, &c.NoBackpressure, &c.NoTxop, &c.NoMicro, &c.GrantPoll, &c.E2ELiteral, &c.Unordered} {
+		*b = r.IntN(6) == 0
+	}
+	if r.IntN(3) == 0 {
+		c.GrantRepeat = vtime.Duration(20+r.IntN(300)) * vtime.Millisecond
+	}
+	return c
+}
+
+// TestRandomNetworks: whatever the links do to packets, and although nodes
+// die, lose their memory and come back, and routes change in mid-block, every
+// block arrives exactly once and intact (testApp), the invariants hold after
+// every event, and all flows finish within a bound once the links are back.
+func TestRandomNetworks(t *testing.T) {
+	for seed := range uint64(*seeds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 77))
+			cfg := randomConfig(r)
+			k := 2 + r.IntN(7)
+			opt := worldOptions{
+				jitter: vtime.Duration(r.IntN(20)) * vtime.Millisecond, dup: r.Float64() * 0.3, delay: vtime.Duration(r.IntN(5)) * vtime.Millisecond,
+				feedback: feedback(r.IntN(4)), arqTries: 1 + r.IntN(7), queue: [NumClasses]int{1 + r.IntN(40), 1 + r.IntN(20)},
+				flipBytes: float64(r.IntN(2)) * 0.02, rate: vtime.BitRate(1+r.IntN(54)) * vtime.MbitPerSecond,
+			}
+			if opt.feedback == blind {
+				opt.queue = [NumClasses]int{1000, 100} // without feedback a round must fit
+			}
+			w := newWorld(t, seed, k, cfg, opt)
+			worst := r.Float64() * 0.8
+			for i := 1; i < k; i++ { // a tree, and some links more
+				w.link(i, r.IntN(i), r.Float64()*worst)
+			}
+			for range r.IntN(k) {
+				if i, j := r.IntN(k), r.IntN(k); i != j {
+					w.link(i, j, r.Float64()*worst)
+				}
+			}
+			w.route()
+			var flows []FlowKey
+			total := vtime.Bytes(0)
+			for id := range 1 + r.IntN(6) {
+				src, dst := r.IntN(k), r.IntN(k)
+				if src == dst {
+					continue
+				}
+				size := vtime.Bytes(1 + r.IntN(1_500_000))
+				if r.IntN(3) == 0 {
+					size = vtime.Bytes(1 + r.IntN(30_000))
+				}
+				total += size
+				flows = append(flows, w.open(src, dst, FlowID(id), size, FlowOptions{}))
+			}
+			w.mayhem(r, cfg, flows, 60*vtime.Second)
+			for i := range w.down {
+				w.down[i] = false
+			}
+			w.route()
+			// The bound: the slowest link carries everything of every flow over
+			// every hop at 1 − loss ≥ 0.2, plus the pauses of timers.
+			w.finish(20*vtime.Minute+vtime.Duration(k)*50*opt.rate.TxTime(total), flows...)
+			for _, f := range flows {
+				if errs := w.nodes[f.Dst].app.errors; len(errs) > 0 {
+					t.Fatalf("errors %v", errs)
+				}
+			}
+		})
+	}
+}
+
+// mayhem runs for a while and meanwhile cuts nodes off, restarts relays
+// without their memory and changes routes. Nodes that are the end of a flow
+// keep their memory: nobody can hold a promise for them.
+func (w *world) mayhem(r *rand.Rand, cfg Config, flows []FlowKey, d vtime.Duration) {
+	end := make(map[NodeID]bool)
+	for _, f := range flows {
+		end[f.Src], end[f.Dst] = true, true
+	}
+	if r.IntN(3) == 0 {
+		return
+	}
+	for until := w.now.Add(d); w.now < until; {
+		w.run(w.now.Add(vtime.Duration(1+r.IntN(8000))*vtime.Millisecond), nil)
+		i := r.IntN(len(w.nodes))
+		switch r.IntN(4) {
+		case 0:
+			w.down[i] = true
+		case 1:
+			w.down[i] = false
+		case 2:
+			if !end[NodeID(i)] && !cfg.NoVirtual {
+				w.boot(NodeID(i), cfg)
+			}
+		case 3:
+			w.route()
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
@@ -102,23 +103,32 @@ func orders(s *plan.Scenario) []proto.Flow {
 			p.Options.RelayBuffer = c.Transports.HopByHopTCP.RelayBuffer
 		case spec.FamilyHop:
 			p.Options.BlockSize = c.Transports.Hop.Block
+		case spec.FamilyTCP:
+			o := c.Transports.TCP
+			p.Options.MSS, p.Options.SendBuffer, p.Options.ReceiveBuffer = int(o.MSS), o.SendBuffer, o.ReceiveBuffer
+		case spec.FamilyUDP:
+			p.Options.Rate, p.Options.PacketSize = c.Transports.UDP.Rate, c.Transports.UDP.Packet
 		}
 		out = append(out, p)
 	}
 	return out
 }
 
-// hopConfig gives the fields of hop.Config that the file sets.
+// hopConfig is Hop's configuration on the wire; the agent adds the node's own
+// identity.
 func hopConfig(c *spec.Config) (json.RawMessage, error) {
-	h := c.Transports.Hop
-	b, err := json.Marshal(map[string]any{
-		"BlockSize":      h.Block,
-		"H":              h.H,
-		"NoBackpressure": !h.Backpressure,
-		"NoWithholding":  !h.Withholding,
-	})
+	h, err := backend.HopConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("options of hop: %w", err)
 	}
-	return b, nil
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, fmt.Errorf("options of hop: %w", err)
+	}
+	delete(fields, "ID")
+	return json.Marshal(fields)
 }

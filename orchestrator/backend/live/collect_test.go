@@ -1,0 +1,132 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+const chainFile = `hopbed: 1
+name: chain
+topology:
+  nodes: [{name: a, at: [0m, 0m]}, {name: b, at: [10m, 0m]}, {name: c, at: [20m, 0m]}]
+  links: [{from: a, to: b, delivery: 100%}, {from: b, to: c, delivery: 90%}]
+flows:
+  - {pairs: [{src: a, dst: c}], transport: tcp/cubic}
+  - {pairs: [{src: c, dst: a}], transport: hop, workload: {kind: sized, size: 1MB}}
+warmup: 1s
+duration: 10s
+`
+
+func scenario(t *testing.T) *plan.Scenario {
+	t.Helper()
+	e, err := spec.Parse("chain.yaml", []byte(chainFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := plan.Build(e).Runs[0].Scenario()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestConfigureGivesEveryNodeItsRoutesAndFlows(t *testing.T) {
+	s := scenario(t)
+	flows := orders(s)
+	cfg, err := configureNode(s, 0, flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cfg.Routes) != 2 || cfg.Routes[0].Via.IsValid() || cfg.Routes[1].Via != tap.Addr(1) {
+		t.Errorf("routes of a: %+v; want b as a neighbour and c through it", cfg.Routes)
+	}
+	if len(cfg.Neighbours) != 1 || cfg.Neighbours[0].HardwareAddress != tap.HardwareAddr(1).String() {
+		t.Errorf("neighbours of a: %+v; want b alone", cfg.Neighbours)
+	}
+	if len(cfg.Flows) != 2 || cfg.Flows[1].Workload.Size != 1_000_000 || cfg.Flows[1].Options.BlockSize == 0 {
+		t.Errorf("flows of a: %+v", cfg.Flows)
+	}
+	if b, _ := configureNode(s, 1, flows); len(b.Flows) != 2 {
+		t.Errorf("the relay b must know both flows, it knows %d", len(b.Flows))
+	}
+}
+
+// results is what three healthy agents would report.
+func results() []*proto.Results {
+	second := vtime.Time(vtime.Second)
+	dst := func(flow int, bytes vtime.Bytes) proto.FlowResult {
+		return proto.FlowResult{Flow: flow, Side: proto.Destination, Bytes: bytes, Total: bytes, MeasuredFrom: second, MeasuredTo: 11 * second}
+	}
+	fin := dst(1, 1_000_000)
+	fin.Finished, fin.FinishedAt, fin.Blocks = true, 5*second, 4
+	return []*proto.Results{
+		{Node: 0, Flows: []proto.FlowResult{{Flow: 0, Side: proto.Source, CC: "cubic", Established: second / 10, SetupTime: vtime.Second / 10}, fin}},
+		{Node: 1, Flows: []proto.FlowResult{{Flow: 1, Side: proto.Relay, MaxHeld: 77}}},
+		{Node: 2, Flows: []proto.FlowResult{dst(0, 1_250_000), {Flow: 1, Side: proto.Source, Blocks: 4}}},
+	}
+}
+
+func collected(t *testing.T, change func([]*proto.Results)) *store.RunRecord {
+	t.Helper()
+	s := scenario(t)
+	rec := backend.NewRecord(s, func(int) string { return "" })
+	r := results()
+	change(r)
+	collectFlows(rec, s, r)
+	return rec
+}
+
+func TestHealthyFlows(t *testing.T) {
+	rec := collected(t, func([]*proto.Results) {})
+	f := rec.Flows[0]
+	if f.Status != store.FlowOK || f.GoodputBps.V != 1e6 || f.CC != "cubic" || f.SetupS.V != 0.1 {
+		t.Errorf("TCP flow: %+v; want 1 Mb/s over the 10 s", f)
+	}
+	f = rec.Flows[1]
+	if f.Status != store.FlowOK || f.CompletionS.V != 5 || f.Blocks.V != 4 || f.SetupS.OK || f.Counters["relay_max_held_bytes"] != 77 {
+		t.Errorf("Hop flow: %+v", f)
+	}
+}
+
+// A broken flow never has a goodput; a starved one has.
+func TestWhatMakesAFlowFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func([]*proto.Results)
+		status store.FlowStatus
+		text   string
+	}{
+		"destination silent": {func(r []*proto.Results) { r[2].Flows = r[2].Flows[1:] }, store.FlowFailed, "destination"},
+		"source silent":      {func(r []*proto.Results) { r[0].Flows = r[0].Flows[1:] }, store.FlowFailed, "source"},
+		"corrupt data": {func(r []*proto.Results) {
+			r[2].Flows[0].Error = &proto.Error{Code: proto.CodeCorrupt, What: "flow 0", Detail: "byte 7"}
+		}, store.FlowFailed, "byte 7"},
+		"never connected": {func(r []*proto.Results) {
+			r[0].Flows[0].Error = &proto.Error{Code: proto.CodeTimeout, What: "flow 0", Detail: "never connected"}
+			r[2].Flows[0] = proto.FlowResult{Flow: 0, Side: proto.Destination}
+		}, store.FlowTimeout, "never connected"},
+		"counter read late": {func(r []*proto.Results) { r[2].Flows[0].MeasuredTo += vtime.Time(vtime.Second) }, store.FlowFailed, "off the measured interval"},
+	} {
+		f := collected(t, c.change).Flows[0]
+		if f.Status != c.status || !strings.Contains(f.Error, c.text) {
+			t.Errorf("%s: status %s, error %q; want %s with %q", name, f.Status, f.Error, c.status, c.text)
+		}
+		if f.GoodputBps.OK != (c.status != store.FlowFailed) {
+			t.Errorf("%s: goodput %+v with status %s", name, f.GoodputBps, f.Status)
+		}
+	}
+	if f := collected(t, func(r []*proto.Results) { r[0].Flows[1].Finished = false }).Flows[1]; f.Status != store.FlowTimeout {
+		t.Errorf("an unfinished transfer has the status %s", f.Status)
+	}
+	rec := collected(t, func(r []*proto.Results) { r[1].Flows[0].Flow = 9 })
+	if len(rec.Run.InvalidReasons) != 1 {
+		t.Errorf("a flow that nobody asked for: %v", rec.Run.InvalidReasons)
+	}
+}

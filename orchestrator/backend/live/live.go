@@ -1,0 +1,375 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/board"
+	"github.com/hopbed/hopbed/netem/emulator"
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/node"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// The bounds of a run's phases, beside its length.
+const (
+	startTimeout   = 60 * time.Second       // nodes up and configured: 1,000 nodes on a slow host
+	startLead      = 500 * time.Millisecond // between the start order and the flows' common start
+	collectTimeout = 30 * time.Second
+	closeTimeout   = 20 * time.Second
+	// hurriedClose bounds the teardown after the user has asked to stop: hopbed
+	// must be gone within 3 s of a Ctrl-C.
+	hurriedClose = 1500 * time.Millisecond
+)
+
+// Options configure the back end.
+type Options struct {
+	// Name in results ("netns").
+	Name string
+	// NewDriver makes the driver of one run's nodes.
+	NewDriver func() (node.Driver, error)
+	// Check, if set, says whether this host can make such nodes.
+	Check func() error
+	// Env is added to the emulator's environment (the ownership tag).
+	Env []string
+	// Journal, if set, is called before anything is created.
+	Journal func(kind, id string) error
+	// Controller is the program's version, for the agents' logs.
+	Controller string
+	Tag        string
+}
+
+// Backend runs scenarios on namespaces over the paced medium.
+type Backend struct{ opt Options }
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New returns the back end.
+func New(o Options) *Backend { return &Backend{o} }
+
+// Name implements backend.Backend.
+func (b *Backend) Name() string { return b.opt.Name }
+
+// Overhead implements backend.Backend: nodes up, start, collection, nodes down.
+func (b *Backend) Overhead() time.Duration { return 3 * time.Second }
+
+// Speed implements backend.Backend.
+func (b *Backend) Speed() float64 { return 1 }
+
+// Close implements backend.Backend; nothing is held between runs.
+func (b *Backend) Close() error { return nil }
+
+// Preflight implements backend.Backend.
+func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
+	for _, pt := range p.Experiment.Points() {
+		c := pt.Config
+		if c.Topology.Inventory != "" {
+			return &backend.ErrUnsupported{Backend: b.Name(), What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
+				Do: "describe the topology by generate or nodes"}
+		}
+	}
+	if b.opt.Check != nil {
+		return b.opt.Check()
+	}
+	return nil
+}
+
+// session is one run's live state.
+type session struct {
+	b       *Backend
+	s       *plan.Scenario
+	rec     *store.RunRecord
+	board   *board.Board
+	driver  node.Driver
+	handles []node.Handle
+	clients []*proto.Client
+	emu     *emulator.Proc
+	gather  *gatherer
+	tell    backend.Progress
+}
+
+// Run implements backend.Backend.
+func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress) (rec *store.RunRecord, err error) {
+	r := &session{b: b, s: s, tell: tell, gather: newGatherer(),
+		rec: backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })}
+	defer func() {
+		tell("tear down", 0, 0)
+		if cerr := r.close(ctx); cerr != nil {
+			err = errors.Join(err, cerr)
+		}
+		// What agents said is worth more where something went wrong.
+		r.gather.finish(r.rec)
+		if err != nil {
+			r.keepLastWords()
+		}
+		rec = r.rec
+	}()
+	if err := r.start(ctx); err != nil {
+		var u *tap.Unavailable
+		if errors.As(err, &u) {
+			err = &backend.Fatal{Err: err}
+		}
+		return nil, err
+	}
+	return nil, r.measure(ctx)
+}
+
+// start brings the nodes and the medium up and configures every node.
+func (r *session) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	n := len(r.s.Topology.Nodes)
+	r.tell(fmt.Sprintf("start %d nodes", n), 0, 0)
+	var err error
+	if r.board, err = board.Create(n); err != nil {
+		return err
+	}
+	if r.driver, err = r.b.opt.NewDriver(); err != nil {
+		return err
+	}
+	specs := make([]node.Spec, n)
+	for i, nd := range r.s.Topology.Nodes {
+		files, err := r.board.NodeFiles(i)
+		if err != nil {
+			return err
+		}
+		specs[i] = node.Spec{ID: i, Name: nd.Name, Files: files}
+	}
+	if r.handles, err = r.driver.Start(ctx, specs); err != nil {
+		return err
+	}
+	for i, h := range r.handles {
+		c := proto.NewClient(h.Conn())
+		r.clients = append(r.clients, c)
+		go r.gather.drain(i, h.Name(), c)
+		go r.watch(h)
+	}
+	err = r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {
+		_, err := c.Hello(ctx, proto.Hello{Controller: r.b.opt.Controller, Tag: r.b.opt.Tag})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.tell("start the medium", 0, 0)
+	if err := r.startEmulator(ctx); err != nil {
+		return err
+	}
+	r.tell("configure", 0, 0)
+	flows := orders(r.s)
+	readbacks := make([]*proto.Readback, n)
+	err = r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
+		cfg, err := configureNode(r.s, i, flows)
+		if err != nil {
+			return err
+		}
+		readbacks[i], err = c.Configure(ctx, cfg)
+		return err
+	})
+	for i, rb := range readbacks {
+		if rb != nil {
+			applyReadback(r.rec, i, rb)
+		}
+	}
+	return err
+}
+
+// each calls f for every agent in parallel and returns the first error, with
+// the node's name.
+func (r *session) each(ctx context.Context, f func(context.Context, int, *proto.Client) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(64)
+	for i, c := range r.clients {
+		g.Go(func() error {
+			err := f(ctx, i, c)
+			var named *proto.Error
+			if err != nil && !(errors.As(err, &named) && named.Node != "") {
+				err = fmt.Errorf("node %s: %w", r.handles[i].Name(), err)
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// watch reports an agent that ends on its own.
+func (r *session) watch(h node.Handle) {
+	<-h.Done()
+	if err := h.Err(); err != nil {
+		r.gather.fail(err)
+	}
+}
+
+func (r *session) startEmulator(ctx context.Context) error {
+	t, c := r.s.Topology, r.s.Config()
+	cfg := &emulator.Config{
+		Seed: r.s.Seed, MACs: emulatorMACs(t), Radio: t.Radio, Positions: t.Positions(), ChannelSeed: t.ChannelSeed,
+	}
+	if t.Delivery != nil {
+		cfg.Matrix, cfg.Positions = &emulator.Matrix{Delivery: t.Delivery}, nil
+	}
+	for i, h := range r.handles {
+		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: h.Name(), PID: h.PID()})
+		if c.Radio.Drop > 0 {
+			for j := range r.handles {
+				if i != j {
+					cfg.Losses = append(cfg.Losses, emulator.Loss{From: j, To: i, P: c.Radio.Drop})
+				}
+			}
+		}
+	}
+	var err error
+	r.emu, err = emulator.Start(ctx, cfg, emulator.Options{Board: r.board, Env: r.b.opt.Env, Journal: r.b.opt.Journal})
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-r.emu.Done()
+		if err := r.emu.Err(); err != nil {
+			r.gather.fail(err)
+		}
+	}()
+	return nil
+}
+
+// measure starts the flows on one schedule, waits, and collects.
+func (r *session) measure(ctx context.Context) error {
+	c := r.s.Config()
+	from, to := vtime.Time(c.Warmup), vtime.Time(c.Warmup+c.Duration)
+	epoch := monotonic() + startLead.Nanoseconds()
+	if err := r.emu.Begin(ctx, epoch, from, to); err != nil {
+		return err
+	}
+	err := r.each(ctx, func(ctx context.Context, _ int, cl *proto.Client) error {
+		return cl.Start(ctx, proto.Start{EpochNS: epoch, Warmup: from, End: to})
+	})
+	if err != nil {
+		return err
+	}
+	if late := monotonic() - epoch; late > 0 {
+		r.rec.Run.InvalidReasons = append(r.rec.Run.InvalidReasons,
+			fmt.Sprintf("the start order reached the last node %v after the flows' common start", time.Duration(late).Round(time.Millisecond)))
+	}
+	if err := r.waitUntil(ctx, epoch, to); err != nil {
+		return err
+	}
+	r.tell("collect", vtime.Duration(to), vtime.Duration(to))
+	return r.collect(ctx)
+}
+
+// waitUntil lets the run go on until its end, a failure, or the user's stop.
+func (r *session) waitUntil(ctx context.Context, epoch int64, end vtime.Time) error {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	c := r.s.Config()
+	for {
+		at := vtime.Time(monotonic() - epoch)
+		if at >= end {
+			return nil
+		}
+		phase := "warm-up"
+		if at >= vtime.Time(c.Warmup) {
+			phase = "measure"
+		}
+		r.tell(phase, vtime.Duration(max(at, 0)), vtime.Duration(end))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-r.gather.failed:
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *session) collect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	if err := r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error { return c.Stop(ctx) }); err != nil {
+		return err
+	}
+	results := make([]*proto.Results, len(r.clients))
+	err := r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
+		var err error
+		results[i], err = c.Collect(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	report, err := r.emu.Stop(ctx)
+	if err != nil {
+		return err
+	}
+	collectFlows(r.rec, r.s, results)
+	collectNodes(r.rec, results)
+	collectMedium(r.rec, report)
+	return r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {
+		rv, err := c.Revert(ctx)
+		if err == nil && len(rv.Failed) > 0 {
+			err = &rv.Failed[0]
+		}
+		return err
+	})
+}
+
+// close removes everything that the run made. When the user has asked to stop
+// it does not wait for politeness.
+func (r *session) close(ctx context.Context) error {
+	limit := closeTimeout
+	if ctx.Err() != nil {
+		limit = hurriedClose
+	}
+	cctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var errs []error
+	if r.emu != nil {
+		select {
+		case <-r.emu.Done():
+		default:
+			r.emu.Kill()
+		}
+	}
+	for _, c := range r.clients {
+		_ = c.Close() // the end of its input is the agent's order to revert and exit
+	}
+	if r.driver != nil {
+		errs = append(errs, r.driver.Close(cctx))
+	}
+	if r.board != nil {
+		errs = append(errs, r.board.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// keepLastWords keeps what the agents wrote to standard error with a failed
+// run.
+func (r *session) keepLastWords() {
+	for i, h := range r.handles {
+		if text := h.Stderr(); text != "" {
+			r.rec.Events = append(r.rec.Events, store.Event{Node: store.Some(int64(i)), Kind: "stderr", Text: text})
+		}
+	}
+}
+
+// monotonic reads CLOCK_MONOTONIC in nanoseconds: the clock that the agents and
+// the emulator on this host share.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		// The clock exists on every Linux; without it nothing here can work.
+		fmt.Fprintln(os.Stderr, "hopbed: CLOCK_MONOTONIC:", err)
+		os.Exit(1)
+	}
+	return ts.Nano()
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/render"
+)
+
+// reportFormats is the table of what a report can be written as, by the file's
+// extension.
+var reportFormats = map[string]func(*render.Report, io.Writer) error{
+	".html": (*render.Report).HTML,
+	".md":   (*render.Report).Markdown,
+	".json": (*render.Report).JSON,
+}
+
+func reportFormat(path string) (func(*render.Report, io.Writer) error, error) {
+	if f, ok := reportFormats[strings.ToLower(filepath.Ext(path))]; ok {
+		return f, nil
+	}
+	return nil, usagef("%s: a report is a file that ends in .html, .md or .json", path)
+}
+
+func writeReport(ctx context.Context, st *store.Store, campaigns []int64, path string) error {
+	format, err := reportFormat(path)
+	if err != nil {
+		return err
+	}
+	r, err := buildReport(ctx, st, campaigns)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return writeFile(path, func(w io.Writer) error { return format(r, w) })
+}
+
+func reportCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "report",
+		Usage: "write a comparison report of stored results",
+		Flags: []cli.Flag{
+			dbFlag(),
+			&cli.Int64SliceFlag{Name: "campaign", Usage: "the campaign with this `ID` (default: the newest; repeatable)"},
+			&cli.StringFlag{Name: "o", Usage: "write to `FILE` .html, .md or .json (default: Markdown on standard output)"},
+		},
+		Action: func(c *cli.Context) error {
+			if o := c.String("o"); o != "" {
+				if err := checkReportPath(o); err != nil {
+					return err
+				}
+			}
+			st, err := openRead(c)
+			if err != nil {
+				return err
+			}
+			defer st.Close()
+			ids := c.Int64Slice("campaign")
+			if len(ids) == 0 {
+				k, err := st.LatestCampaign(c.Context)
+				if err != nil {
+					return err
+				}
+				ids = []int64{k.ID}
+			}
+			if o := c.String("o"); o != "" {
+				return writeReport(c.Context, st, ids, o)
+			}
+			r, err := buildReport(c.Context, st, ids)
+			if err != nil {
+				return err
+			}
+			return r.Markdown(c.App.Writer)
+		},
+	}
+}

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/emulator"
@@ -68,7 +69,7 @@ func nodeStats(node int, s *wifi.NodeStats) []store.NodeStat {
 			continue
 		}
 		row := store.NodeStat{
-			Node: node, AC: wifi.AC(ac).String(),
+			Node: node, AC: strings.ToUpper(wifi.AC(ac).String()),
 			AirtimeTxUs: us(q.AirTime), Attempts: store.Some(int64(q.Attempts)),
 			Successes: store.Some(int64(q.Outcomes[wifi.Acked] + q.Outcomes[wifi.Sent])),
 			Retries:   store.Some(int64(q.Retries)), Collisions: store.Some(int64(q.Collisions)),

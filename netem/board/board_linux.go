@@ -10,18 +10,17 @@ import (
 )
 
 // Board is the writing side: the controller creates it and passes its files to
-// the emulator, which opens and feeds it.
+// the emulator, which opens and feeds it, and to the agents (View).
 //
 // The update methods are for one thread only (the emulator's) and do not
 // allocate.
 type Board struct {
-	mem    []byte
-	head   *header
-	cells  []cell
-	nodes  int
-	file   *os.File
-	events []*os.File
-	fds    []int // of events: os.File.Fd in the hot path would cost a lock
+	mem   []byte
+	head  *header
+	cells []cell
+	nodes int
+	fds   []int      // the nodes' eventfds
+	files []*os.File // memory and eventfds, with Create only
 }
 
 // Create makes the shared memory and one eventfd per node. Nothing is created
@@ -46,7 +45,10 @@ func Create(nodes int) (*Board, error) {
 	}
 	files := []*os.File{file}
 	for i := range nodes {
-		efd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		// Blocking, because os.File.Fd, which starting a process calls, makes a
+		// non-blocking descriptor blocking, for all processes that share it.
+		// OpenViewFD makes it non-blocking in the end.
+		efd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		if err != nil {
 			closeAll(files)
 			return nil, fmt.Errorf("queue board: eventfd of node %d: %w (raise the limit of open files, ulimit -n)", i, err)
@@ -62,41 +64,50 @@ func Create(nodes int) (*Board, error) {
 	h.magic.Store(magic)
 	h.version.Store(version)
 	h.nodes.Store(uint32(nodes))
-	return build(mem, files)
-}
-
-// Open maps a board from the files that Files returned, in the same order, in
-// another process. It takes ownership of the files.
-func Open(files []*os.File) (*Board, error) {
-	if len(files) < 2 {
-		return nil, fmt.Errorf("queue board: got %d descriptors, want the memory and one per node", len(files))
-	}
-	mem, err := mapBoard(files[0])
-	if err != nil {
-		return nil, err
-	}
-	return build(mem, files)
-}
-
-func build(mem []byte, files []*os.File) (*Board, error) {
-	h, cells := carve(mem)
-	b := &Board{mem: mem, head: h, cells: cells, nodes: int(h.nodes.Load()), file: files[0], events: files[1:]}
-	if len(b.events) != b.nodes {
-		err := fmt.Errorf("queue board: %d event descriptors for %d nodes", len(b.events), b.nodes)
-		return nil, errors.Join(err, unix.Munmap(mem))
-	}
-	for _, f := range b.events {
+	b := build(mem)
+	b.files = files
+	for _, f := range files[1:] {
 		b.fds = append(b.fds, int(f.Fd()))
 	}
 	return b, nil
+}
+
+// Open maps a board in another process, from n inherited descriptors, first and
+// up, in the order of Files. The descriptors stay open as long as the process.
+func Open(first, n int) (*Board, error) {
+	if n < 2 {
+		return nil, fmt.Errorf("queue board: %d descriptors, want the memory and one per node", n)
+	}
+	mem, err := mapBoard(first)
+	if err != nil {
+		return nil, err
+	}
+	b := build(mem)
+	if n-1 != b.nodes {
+		err := fmt.Errorf("queue board: %d event descriptors for %d nodes", n-1, b.nodes)
+		return nil, errors.Join(err, unix.Munmap(mem))
+	}
+	for i := range n {
+		unix.CloseOnExec(first + i)
+		if i > 0 {
+			b.fds = append(b.fds, first+i)
+		}
+	}
+	return b, nil
+}
+
+func build(mem []byte) *Board {
+	h, cells := carve(mem)
+	return &Board{mem: mem, head: h, cells: cells, nodes: int(h.nodes.Load())}
 }
 
 // Nodes is the number of nodes of the board.
 func (b *Board) Nodes() int { return b.nodes }
 
 // Files returns the shared memory followed by the eventfd of every node, to be
-// inherited by the emulator (exec.Cmd.ExtraFiles). The board keeps them.
-func (b *Board) Files() []*os.File { return append([]*os.File{b.file}, b.events...) }
+// inherited by the emulator (exec.Cmd.ExtraFiles). The board keeps them. Only
+// the process that created the board has any.
+func (b *Board) Files() []*os.File { return b.files }
 
 // NodeFiles returns what the agent of one node inherits: the shared memory and
 // the node's eventfd, for OpenView. The board keeps them.
@@ -104,7 +115,7 @@ func (b *Board) NodeFiles(node int) ([]*os.File, error) {
 	if err := checkNode(node, b.nodes); err != nil {
 		return nil, err
 	}
-	return []*os.File{b.file, b.events[node]}, nil
+	return []*os.File{b.files[0], b.files[node+1]}, nil
 }
 
 // SetLimit publishes how many frames a queue holds.
@@ -141,18 +152,18 @@ func (b *Board) State(node, ac int) State { return b.cell(node, ac).state() }
 var one = func() (b [8]byte) { *(*uint64)(unsafe.Pointer(&b)) = 1; return }()
 
 func (b *Board) wake(node int) {
-	// The eventfd is non-blocking and the counter saturates: an error means that
-	// the agent has more wakes pending than it will ever need.
+	// It cannot block: the counter has room for 2^64-2 wakes. It cannot fail
+	// either, short of a closed descriptor.
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(b.fds[node]), uintptr(unsafe.Pointer(&one)), 8)
 }
 
 func (b *Board) cell(node, ac int) *cell { return &b.cells[node*NumAC+ac] }
 
-// Close unmaps the memory and closes the descriptors.
+// Close unmaps the memory and, with Create, closes the descriptors.
 func (b *Board) Close() error {
 	err := unix.Munmap(b.mem)
 	b.mem, b.head, b.cells = nil, nil, nil
-	return errors.Join(err, b.file.Close(), closeAll(b.events))
+	return errors.Join(err, closeAll(b.files))
 }
 
 func closeAll(files []*os.File) error {
@@ -172,15 +183,15 @@ func mapFile(fd, n int) ([]byte, error) {
 }
 
 // mapBoard maps an inherited board and checks that it is one of this version.
-func mapBoard(file *os.File) ([]byte, error) {
-	st, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("queue board: descriptor %d: %w", file.Fd(), err)
+func mapBoard(fd int) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("queue board: descriptor %d: %w", fd, err)
 	}
-	if st.Size() < int64(size(1)) || st.Size() > int64(size(MaxNodes)) {
-		return nil, fmt.Errorf("queue board: descriptor %d (%s) has %d bytes: not a board", file.Fd(), file.Name(), st.Size())
+	if st.Size < int64(size(1)) || st.Size > int64(size(MaxNodes)) {
+		return nil, fmt.Errorf("queue board: descriptor %d has %d bytes: not a board", fd, st.Size)
 	}
-	mem, err := mapFile(int(file.Fd()), int(st.Size()))
+	mem, err := mapFile(fd, int(st.Size))
 	if err != nil {
 		return nil, err
 	}

@@ -17,14 +17,17 @@ type View struct {
 	mem   []byte
 	cells []cell
 	node  int
-	file  *os.File
-	event *os.File
+	fd    int      // the memory's
+	event *os.File // non-blocking, so that the runtime polls it
 }
 
 // OpenView maps the board from the descriptors that the agent inherited: the
 // shared memory and the node's eventfd (the order of Board.NodeFiles). It takes
 // ownership of both.
-func OpenView(memory, event *os.File, node int) (*View, error) {
+func OpenView(memory, event, node int) (*View, error) {
+	// Inherited descriptors must not leak into what the agent executes.
+	unix.CloseOnExec(memory)
+	unix.CloseOnExec(event)
 	mem, err := mapBoard(memory)
 	if err != nil {
 		return nil, err
@@ -33,20 +36,13 @@ func OpenView(memory, event *os.File, node int) (*View, error) {
 	if err := checkNode(node, int(h.nodes.Load())); err != nil {
 		return nil, errors.Join(err, unix.Munmap(mem))
 	}
-	return &View{mem: mem, cells: cells[node*NumAC : (node+1)*NumAC], node: node, file: memory, event: event}, nil
-}
-
-// OpenViewFD is OpenView for descriptor numbers, as they come in a
-// configuration message.
-func OpenViewFD(memory, event uintptr, node int) (*View, error) {
-	// Inherited descriptors must not leak into what the agent executes, and the
-	// eventfd must be pollable by the runtime.
-	unix.CloseOnExec(int(memory))
-	unix.CloseOnExec(int(event))
-	if err := unix.SetNonblock(int(event), true); err != nil {
-		return nil, fmt.Errorf("queue board: event descriptor %d of node %d: %w", event, node, err)
+	if err := unix.SetNonblock(event, true); err != nil {
+		err = fmt.Errorf("queue board: event descriptor %d of node %d: %w", event, node, err)
+		return nil, errors.Join(err, unix.Munmap(mem))
 	}
-	return OpenView(os.NewFile(memory, "hopbed-board"), os.NewFile(event, "hopbed-board-event"), node)
+	v := &View{mem: mem, cells: cells[node*NumAC : (node+1)*NumAC], node: node, fd: memory}
+	v.event = os.NewFile(uintptr(event), "hopbed-board-event")
+	return v, nil
 }
 
 // Node is the node whose queues the view shows.
@@ -92,7 +88,7 @@ func (v *View) Event() *os.File { return v.event }
 // Close unmaps the board and ends a pending Wait. The view must not be used
 // afterwards.
 func (v *View) Close() error {
-	err := errors.Join(v.event.Close(), v.file.Close(), unix.Munmap(v.mem))
+	err := errors.Join(v.event.Close(), unix.Close(v.fd), unix.Munmap(v.mem))
 	v.mem, v.cells = nil, nil
 	return err
 }

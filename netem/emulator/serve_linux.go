@@ -26,6 +26,9 @@ const maxLine = 256 << 20
 // trickle of health messages or an unforeseen leak ever reach it.
 const memoryLimit = 2 << 30
 
+// firstFD is the first inherited descriptor behind the standard ones.
+const firstFD = 3
+
 // healthEvery is the distance of progress messages.
 const healthEvery = time.Second
 
@@ -117,12 +120,8 @@ func (s *server) send(r *reply, err error) {
 func (s *server) setUp(o *order) error {
 	var b *board.Board
 	if o.Board > 0 {
-		var files []*os.File
-		for i := range o.Board {
-			files = append(files, os.NewFile(uintptr(3+i), fmt.Sprintf("board-%d", i)))
-		}
 		var err error
-		if b, err = board.Open(files); err != nil {
+		if b, err = board.Open(firstFD, o.Board); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,8 @@ func (m *mode) decoded(p float64) float64 {
 // per octave (0.047 dB) from −30 to +42 dB, so that a segment of a reception
 // costs one look-up.
 type errorTable struct {
-	ln [tableLen]float64
+	ln      [tableLen]float64
+	perfect float64 // the bit error rate is below 1e-18 from this ratio on
 }
 
 const (
@@ -106,7 +107,16 @@ func buildTable(m *mode) *errorTable {
 	t := new(errorTable)
 	for i := range t.ln {
 		g := math.Float64frombits((tableBase + uint64(i)) << (52 - tableBits))
-		t.ln[i] = fmath.Log(1 - m.ber(g))
+		b := m.ber(g)
+		if b >= 1e-18 {
+			t.perfect = math.Inf(1)
+		} else if math.IsInf(t.perfect, 1) {
+			t.perfect = g
+		}
+		t.ln[i] = -b // ln(1−b) to the precision of a float64
+		if b > 1e-9 {
+			t.ln[i] = fmath.Log(1 - b)
+		}
 	}
 	return t
 }

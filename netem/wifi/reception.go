@@ -16,17 +16,17 @@ const (
 
 // rxStart lets a signal begin at a receiver.
 func (m *Medium) rxStart(s *station, sig *signal, l *link, now vtime.Time) {
-	if s.rx.sig != nil {
+	if r := &s.rx; r.sig != nil {
 		m.closeSegment(s, now)
+		if m.ch.threshold && !m.ch.captures(r.link.power, s.energy+l.power-r.link.power) {
+			r.bad = true
+		}
 	}
 	s.energy += l.power
 	s.sensed += l.sense
-	if r := &s.rx; r.sig != nil && m.ch.threshold && !m.ch.captures(r.link.power, s.energy-r.link.power) {
-		r.bad = true
-	}
 	if !s.up || s.transmitting {
 		sig.missed(s, fateCollision)
-	} else {
+	} else if l.power >= m.ch.lockAt || m.ch.threshold {
 		m.tryLock(s, sig, l, now)
 	}
 	m.sense(s, now)
@@ -81,7 +81,7 @@ func (c *Channel) audible(sig *signal, l *link, other int64) bool {
 	if c.threshold {
 		return l.decodes || l.sense > 0
 	}
-	return l.power >= c.lockAt && float64(l.power) >= float64(sig.shape.lockRatio*float64(c.noise+other))
+	return float64(l.power) >= float64(sig.shape.lockRatio*float64(c.noise+other))
 }
 
 // dropReception abandons the frame that the receiver is locked on: it begins to
@@ -103,11 +103,15 @@ func (m *Medium) closeSegment(s *station, now vtime.Time) {
 		return
 	}
 	other := s.energy - r.link.power
-	g := float64(r.link.power) / float64(m.ch.noise+other)
 	r.interfered = r.interfered || other > 0
 	sh := r.sig.shape
 	from, to := r.since.Sub(r.sig.start), now.Sub(r.sig.start)
 	r.since = now
+	signal, rest := float64(r.link.power), float64(m.ch.noise+other)
+	if signal >= float64(sh.perfect*rest) {
+		return
+	}
+	g := signal / rest
 	if d := min(to, sh.headerEnd) - max(from, sh.headerStart); d > 0 {
 		r.lnHeader += float64(float64(float64(d)*sh.headerPerNano) * sh.header.lnBit(g))
 	}
@@ -118,8 +122,11 @@ func (m *Medium) closeSegment(s *station, now vtime.Time) {
 
 // survives draws whether bits with the success probability e^ln were right.
 func (s *station) survives(ln float64) bool {
-	if ln > -1e-15 {
+	switch {
+	case ln == 0:
 		return true
+	case ln < -45: // below the resolution of the draw
+		return false
 	}
 	return s.errors.Float64() < fmath.Exp(ln)
 }

@@ -78,6 +78,7 @@ type shape struct {
 	payloadPerNano  float64
 	extension       vtime.Duration
 	lockRatio       float64
+	perfect         float64 // no bit error is ever drawn at or above this ratio
 }
 
 // reception is the state of a locked receiver.
@@ -103,59 +104,59 @@ type access struct {
 	lengthAt   vtime.Time // QueueTime is counted up to here
 }
 
-// station is one node's interface.
+// station is one node's interface. What every signal touches comes first: it is
+// read at the begin and end of each transmission within reach.
 type station struct {
-	id  int32
-	up  bool
-	mac *MAC
-	phy *phy
-	// shapes of frames sent at the data, control and protection rate.
-	data, control, protect shape
-
-	draws  des.Stream // backoff
-	errors des.Stream // receptions
-
-	// Receiver and carrier sense.
 	energy, sensed int64 // sums over the signals on the air
-	transmitting   bool
-	busy           bool // physical carrier sense
-	eifs           bool // the last reception of this busy period had an error
 	rx             reception
+	id             int32
+	up             bool
+	transmitting   bool
+	busy           bool  // physical carrier sense
+	eifs           bool  // the last reception of this busy period had an error
+	counting       bool  // the medium is idle and backoffs run from base
+	responding     bool  // an ACK or CTS is due or on the air
+	pending        uint8 // bit per queue: packets or backoff left
+	commit         uint8 // queues that transmit at timerAt although the medium turned busy
+	exch           exchange
+	timerFor       timerKind
 	lockedAt       vtime.Time // when the receiver last locked
+	idleFrom       vtime.Time
+	nav            vtime.Time
+	hold           vtime.Time // end of the last ACK or CTS timeout
+	base           vtime.Time // the backoffs run from here, AIFS first
 	// Begins of what the counters have not yet taken.
 	busySince, txSince, rxSince vtime.Time
-	idleFrom                    vtime.Time
-	nav                         vtime.Time
-	navFromRts                  vtime.Time // the value that an RTS gave to nav
-	navTimer                    des.EventID
-	navTimerAt                  vtime.Time
+	phy                         *phy
 
-	// Contention.
-	queues   [NumAC]access
-	pending  uint8 // bit per queue: packets or backoff left
-	commit   uint8 // queues that transmit at timerAt although the medium turned busy
-	counting bool  // the medium is idle and backoffs run from base
-	base     vtime.Time
-	hold     vtime.Time // end of the last ACK or CTS timeout
+	mac     *MAC
+	errors  des.Stream // receptions
+	draws   des.Stream // backoff
+	data    shape      // of frames at the data, control and protection rate
+	control shape
+	protect shape
+
+	timer       des.EventID
+	timerAt     vtime.Time
+	navTimer    des.EventID
+	navTimerAt  vtime.Time
+	navFromRts  vtime.Time // the value that an RTS gave to nav
+	activeIndex int32      // place in Medium.active, -1
+	seq         uint32
 
 	// The own exchange and the pending response.
-	exch        exchange
 	cur         AC
-	txopEnd     vtime.Time
 	firstOfTxop bool
 	cleared     bool // CTS or CTS-to-self precedes: data is next
 	late        bool // the timeout has passed while a frame was being received
-	responding  bool
 	respKind    frameKind
 	respTo      int32
 	respNav     vtime.Duration
+	txopEnd     vtime.Time
 	sig         signal
-	seq         uint32
-	timer       des.EventID
-	timerAt     vtime.Time
-	timerFor    timerKind
-	activeIndex int32 // place in Medium.active, -1
-	stats       NodeStats
+
+	queues [NumAC]access
+	stats  NodeStats
 }
 
 func newShape(p *phy, m *mode) shape {
@@ -171,6 +172,7 @@ func newShape(p *phy, m *mode) shape {
 		d = hm.rate.TxTime(vtime.Bytes(bits / 8))
 	}
 	s.headerStart = s.headerEnd - d
+	s.perfect = max(s.header.perfect, s.payload.perfect)
 	s.headerPerNano = float64(bits) / float64(d)
 	return s
 }

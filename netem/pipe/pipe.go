@@ -41,6 +41,10 @@ type Sink interface {
 	Drop(now vtime.Time, p *Packet, c Cause)
 }
 
+// Cloner is a Sink that copies payloads: the second copy of a duplicated
+// packet then carries a payload of its own. Without it both carry the same.
+type Cloner interface{ Clone(payload any) any }
+
 // Stats are the pipe's counters.
 type Stats struct {
 	Entered, Delivered     uint64 // packets; a duplicate counts as delivered only
@@ -208,6 +212,9 @@ func (p *Pipe) launch(now vtime.Time, k *Packet) {
 		d := p.NewPacket()
 		d.Len, d.Payload, d.Sent, d.Duplicate = k.Len, k.Payload, k.Sent, true
 		d.Data = append(d.Data, k.Data...)
+		if c, ok := p.sink.(Cloner); ok {
+			d.Payload = c.Clone(k.Payload)
+		}
 		p.stats.Duplicates++
 		p.fly(d, due)
 	}

@@ -1,0 +1,5 @@
+// Package kernelcompare runs the same flows through the model TCP in virtual
+// time and through the kernel's TCP over a user-space bottleneck between two
+// namespaces, and prints the ratios model/kernel. It has tests only; nothing
+// may import it, and nothing in it passes or fails by a time or a ratio.
+package kernelcompare

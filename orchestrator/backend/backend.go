@@ -52,6 +52,23 @@ func IsFatal(err error) bool {
 	return errors.As(err, &f)
 }
 
+// Permanent marks an error that another attempt at the same run would meet
+// again, such as a congestion control that the kernel lacks. Other runs of the
+// plan may succeed.
+type Permanent struct{ Err error }
+
+// Error implements error.
+func (p *Permanent) Error() string { return p.Err.Error() }
+
+// Unwrap returns the cause.
+func (p *Permanent) Unwrap() error { return p.Err }
+
+// IsPermanent says whether repeating the run is pointless.
+func IsPermanent(err error) bool {
+	var p *Permanent
+	return errors.As(err, &p)
+}
+
 // ErrUnsupported says that a back end cannot carry out what the file asks for.
 type ErrUnsupported struct{ Backend, What, Because, Do string }
 

@@ -20,25 +20,24 @@ const StarvedBPS = 10_000
 // returned. An error ends the campaign.
 func untilValid(ctx context.Context, o Options, c *store.Campaign, r plan.Run) (store.RunStatus, error) {
 	for attempt := 1; ; attempt++ {
-		status, err := attemptRun(ctx, o, c, r, attempt)
-		switch {
-		case err != nil, status == store.RunComplete, status == store.RunInterrupted:
+		status, again, err := attemptRun(ctx, o, c, r, attempt)
+		if err != nil || !again || attempt > r.Config().Limits.Reruns {
 			return status, err
-		case attempt > r.Config().Limits.Reruns:
-			return status, nil
 		}
 	}
 }
 
-func attemptRun(ctx context.Context, o Options, c *store.Campaign, r plan.Run, attempt int) (store.RunStatus, error) {
+// attemptRun carries out a run once. again says whether another attempt may do
+// better.
+func attemptRun(ctx context.Context, o Options, c *store.Campaign, r plan.Run, attempt int) (status store.RunStatus, again bool, err error) {
 	if ctx.Err() != nil {
-		return store.RunInterrupted, nil
+		return store.RunInterrupted, false, nil
 	}
 	s, err := r.Scenario()
 	if err != nil {
 		// The same file fails in the same way in every attempt and in every
 		// other run of the repetition.
-		return store.RunFailed, err
+		return store.RunFailed, false, err
 	}
 	info := RunInfo{
 		Index: r.Index, Total: len(o.Plan.Runs), Label: r.Label(), Repetition: r.Repetition, Attempt: attempt,
@@ -51,20 +50,20 @@ func attemptRun(ctx context.Context, o Options, c *store.Campaign, r plan.Run, a
 	})
 	if ctx.Err() != nil && runErr != nil {
 		// The user stopped it: no result, and not the run's fault.
-		return store.RunInterrupted, nil
+		return store.RunInterrupted, false, nil
 	}
 	if rec == nil {
 		rec = backend.NewRecord(s, func(int) string { return "" })
 	}
 	seal(rec, o, c, r, started, runErr)
 	if err := save(o, rec); err != nil {
-		return store.RunFailed, err
+		return store.RunFailed, false, err
 	}
 	o.Observe.RunDone(info, outcome(rec))
 	if runErr != nil && backend.IsFatal(runErr) {
-		return rec.Run.Status, runErr
+		return rec.Run.Status, false, runErr
 	}
-	return rec.Run.Status, nil
+	return rec.Run.Status, rec.Run.Status != store.RunComplete && !backend.IsPermanent(runErr), nil
 }
 
 // seal fills in what the campaign knows and decides the run's status.

@@ -205,6 +205,15 @@ func TestFailureGoesOnAndFatalStops(t *testing.T) {
 	if r := b.runs()[0]; r.Status != store.RunFailed || r.Error != boom.Error() {
 		t.Errorf("the failure is not on record: %+v", r)
 	}
+	permanent := &scripted{script: func(_ int, s *plan.Scenario) ([]string, error) {
+		if s.Transport() == "hop" {
+			return nil, &backend.Permanent{Err: boom}
+		}
+		return nil, nil
+	}}
+	if sum, err := b.execute(t.Context(), permanent, false); err != nil || sum.Failed != 3 || permanent.calls != 6 {
+		t.Errorf("a permanent failure must be met once per run: %+v, %v, %d calls", sum, err, permanent.calls)
+	}
 	fatal := &scripted{script: func(int, *plan.Scenario) ([]string, error) { return nil, &backend.Fatal{Err: boom} }}
 	if _, err := b.execute(t.Context(), fatal, false); !errors.Is(err, boom) {
 		t.Errorf("a fatal error must end the campaign, got %v", err)

@@ -115,13 +115,26 @@ func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progre
 		rec = r.rec
 	}()
 	if err := r.start(ctx); err != nil {
-		var u *tap.Unavailable
-		if errors.As(err, &u) {
-			err = &backend.Fatal{Err: err}
-		}
-		return nil, err
+		return nil, classify(err)
 	}
 	return nil, r.measure(ctx)
+}
+
+// classify tells the campaign what an error at the start means for other
+// attempts and other runs.
+func classify(err error) error {
+	var u *tap.Unavailable
+	if errors.As(err, &u) {
+		return &backend.Fatal{Err: err} // the host cannot do it for any run
+	}
+	var p *proto.Error
+	if errors.As(err, &p) {
+		switch p.Code {
+		case proto.CodeUnavailable, proto.CodeOrder, proto.CodeVersion, proto.CodeMalformed, proto.CodeInternal:
+			return &backend.Permanent{Err: err}
+		}
+	}
+	return err
 }
 
 // start brings the nodes and the medium up and configures every node.

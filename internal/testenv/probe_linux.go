@@ -126,3 +126,11 @@ func probeCC(name string) error {
 	}
 	return nil
 }
+
+func probePWait2() error {
+	_, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, ^uintptr(0), 0, 0, 0, 0, 0)
+	if errno == unix.ENOSYS {
+		return errno
+	}
+	return nil // any other error is about the arguments
+}

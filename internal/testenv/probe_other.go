@@ -17,3 +17,4 @@ func probeTAP() error        { return linuxOnly() }
 func probeUserNS() error     { return linuxOnly() }
 func probeFIFO() error       { return linuxOnly() }
 func probeCC(_ string) error { return linuxOnly() }
+func probePWait2() error     { return linuxOnly() }

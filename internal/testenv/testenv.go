@@ -71,7 +71,8 @@ var (
 	// UserNS: an unprivileged process can make a user and a network namespace
 	// and is root inside.
 	UserNS = Requirement{"user namespaces", probeUserNS}
-	FIFO   = Requirement{"SCHED_FIFO", probeFIFO} // real-time priority is permitted
+	FIFO   = Requirement{"SCHED_FIFO", probeFIFO}     // real-time priority is permitted
+	PWait2 = Requirement{"epoll_pwait2", probePWait2} // Linux 5.11
 )
 
 func lack(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -21,14 +21,14 @@ type View struct {
 	event *os.File // non-blocking, so that the runtime polls it
 }
 
-// OpenView maps the board from the descriptors that the agent inherited: the
+// OpenViewFD maps the board from the descriptors that the agent inherited: the
 // shared memory and the node's eventfd (the order of Board.NodeFiles). It takes
 // ownership of both.
-func OpenView(memory, event, node int) (*View, error) {
+func OpenViewFD(memory, event uintptr, node int) (*View, error) {
 	// Inherited descriptors must not leak into what the agent executes.
-	unix.CloseOnExec(memory)
-	unix.CloseOnExec(event)
-	mem, err := mapBoard(memory)
+	unix.CloseOnExec(int(memory))
+	unix.CloseOnExec(int(event))
+	mem, err := mapBoard(int(memory))
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,12 @@ func OpenView(memory, event, node int) (*View, error) {
 	if err := checkNode(node, int(h.nodes.Load())); err != nil {
 		return nil, errors.Join(err, unix.Munmap(mem))
 	}
-	if err := unix.SetNonblock(event, true); err != nil {
+	if err := unix.SetNonblock(int(event), true); err != nil {
 		err = fmt.Errorf("queue board: event descriptor %d of node %d: %w", event, node, err)
 		return nil, errors.Join(err, unix.Munmap(mem))
 	}
-	v := &View{mem: mem, cells: cells[node*NumAC : (node+1)*NumAC], node: node, fd: memory}
-	v.event = os.NewFile(uintptr(event), "hopbed-board-event")
+	v := &View{mem: mem, cells: cells[node*NumAC : (node+1)*NumAC], node: node, fd: int(memory)}
+	v.event = os.NewFile(event, "hopbed-board-event")
 	return v, nil
 }
 

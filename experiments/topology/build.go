@@ -129,8 +129,8 @@ func (t *Topology) rate(c *spec.Config, ch *wifi.Channel) {
 // either is not worth a row.
 const negligible = 0.001
 
-// randomMesh draws placements until one is connected and has a pair for every
-// length of route that the flows ask for.
+// randomMesh draws placements until one is connected and has pairs enough for
+// every length of route that the flows ask for.
 func (t *Topology) randomMesh(c *spec.Config, g *spec.Generate) error {
 	s := des.NewStream(t.Seed, "topology/placement")
 	var why rejections
@@ -170,8 +170,9 @@ func (t *Topology) longest() int {
 	return most
 }
 
-// missing names a class of route lengths that a flow group asks for and the
-// mesh does not have, or "".
+// missing names a class of route lengths for which the mesh has fewer pairs than
+// a flow group has flows, or "". More pairs than nodes are never asked for: a
+// group may have thousands of flows.
 func (t *Topology) missing(c *spec.Config) string {
 	for g := range c.Flows {
 		f := &c.Flows[g]
@@ -180,7 +181,7 @@ func (t *Topology) missing(c *spec.Config) string {
 		}
 		pairs := t.candidates(f)
 		for k, n := range f.Hops.Counts(f.Count) {
-			if n > 0 && len(pairs[k]) == 0 {
+			if len(pairs[k]) < min(n, len(t.Nodes)) {
 				return f.Hops.Classes[k].String()
 			}
 		}
@@ -204,7 +205,7 @@ func (r *rejections) String() string {
 		s = append(s, fmt.Sprintf("%d had no route of min-hops (the longest had %d): enlarge the area, or lower min-hops or radio.tx-power", r.short, r.longest))
 	}
 	if r.missing > 0 {
-		s = append(s, fmt.Sprintf("%d had no pair for a class of flows[].hops (the last one lacked %s hops): make the area longer and narrower, or widen the class", r.missing, r.class))
+		s = append(s, fmt.Sprintf("%d had fewer pairs than flows in a class of flows[].hops (the last one: %s hops): make the area longer and narrower, or widen the class", r.missing, r.class))
 	}
 	return strings.Join(s, "; ")
 }

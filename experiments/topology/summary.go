@@ -12,7 +12,7 @@ type Stats struct {
 	Usable      int     // directed links that may carry a route
 	Degree      float64 // usable links per node
 	Sensed      float64 // nodes that a node senses, on average
-	Hidden      float64 // share of the pairs of senders with a common receiver that do not sense each other
+	Hidden      float64 // of the nodes that the receiver of a usable link senses, the share that its sender does not
 	MeanETX     float64 // of the usable links
 	Histogram   []int   // Histogram[h] is the number of ordered pairs whose route has h hops
 	Unreachable int     // ordered pairs without a route
@@ -22,43 +22,39 @@ type Stats struct {
 func (t *Topology) Stats() Stats {
 	n := len(t.Nodes)
 	s := Stats{Nodes: n}
-	senses := make([][]bool, n)
+	senses := make([][]bool, n) // senses[i][j]: i defers to j
 	for i := range senses {
 		senses[i] = make([]bool, n)
 	}
-	neighbours := make([][]int, n)
-	sensed := 0
 	for _, l := range t.Links {
 		if l.Senses {
 			senses[l.To][l.From] = true
-			sensed++
+			s.Sensed++
 		}
 		if l.Usable {
 			s.Usable++
 			s.MeanETX += l.ETX
-			neighbours[l.To] = append(neighbours[l.To], l.From)
+		}
+	}
+	around, hidden := 0, 0
+	for _, l := range t.Links {
+		for w := range n {
+			if l.Usable && w != l.From && senses[l.To][w] {
+				around++
+				if !senses[l.From][w] {
+					hidden++
+				}
+			}
 		}
 	}
 	if s.Usable > 0 {
 		s.MeanETX /= float64(s.Usable)
 	}
 	if n > 0 {
-		s.Degree = float64(s.Usable) / float64(n)
-		s.Sensed = float64(sensed) / float64(n)
+		s.Degree, s.Sensed = float64(s.Usable)/float64(n), s.Sensed/float64(n)
 	}
-	pairs, hidden := 0, 0
-	for _, from := range neighbours {
-		for i, a := range from {
-			for _, b := range from[i+1:] {
-				pairs++
-				if !senses[a][b] && !senses[b][a] {
-					hidden++
-				}
-			}
-		}
-	}
-	if pairs > 0 {
-		s.Hidden = float64(hidden) / float64(pairs)
+	if around > 0 {
+		s.Hidden = float64(hidden) / float64(around)
 	}
 	for i := range n {
 		for j := range n {
@@ -98,7 +94,7 @@ func (t *Topology) Summary() string {
 	s := t.Stats()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d nodes, %d usable links, degree %.1f, mean ETX %.2f\n", s.Nodes, s.Usable, s.Degree, s.MeanETX)
-	fmt.Fprintf(&b, "a node senses %.1f others; %.0f%% of the pairs of senders to one receiver are hidden from each other\n", s.Sensed, 100*s.Hidden)
+	fmt.Fprintf(&b, "a node senses %.1f others; of those around a receiver, %.0f%% are hidden from its sender\n", s.Sensed, 100*s.Hidden)
 	fmt.Fprintf(&b, "routes: %s\n", t.histogramText())
 	if t.Tries > 1 {
 		fmt.Fprintf(&b, "placement %d of seed %d was the first that fitted\n", t.Tries, t.Seed)

@@ -1,0 +1,45 @@
+package library
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"strings"
+)
+
+//go:embed *.yaml *.md
+var files embed.FS
+
+// Names lists the shipped experiments in the order in which a newcomer would
+// try them: the smoke test first, the headline last.
+func Names() []string {
+	return []string{"smoke", "onehop", "chain", "load30", "load30-256k", "load30-open"}
+}
+
+// Source returns the text of a shipped experiment.
+func Source(name string) ([]byte, bool) {
+	for _, n := range Names() {
+		if n == name {
+			b, err := files.ReadFile(name + ".yaml")
+			if err != nil {
+				panic(fmt.Sprintf("library: the table names %s, but: %v", name, err))
+			}
+			return b, true
+		}
+	}
+	return nil, false
+}
+
+// Page returns the explanation of a shipped experiment in Markdown; variants
+// such as load30-open share the page of the name before the dash.
+func Page(name string) (string, bool) {
+	if _, ok := Source(name); !ok {
+		return "", false
+	}
+	for _, n := range []string{name, strings.SplitN(name, "-", 2)[0]} {
+		if b, err := files.ReadFile(path.Clean(n) + ".md"); err == nil {
+			return string(b), true
+		}
+	}
+	return "", false
+}

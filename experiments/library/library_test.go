@@ -1,0 +1,168 @@
+package library_test
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/hopbed/hopbed/experiments/library"
+	"github.com/hopbed/hopbed/experiments/reference"
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/experiments/topology"
+)
+
+func load(t *testing.T, name string) *spec.Experiment {
+	t.Helper()
+	src, ok := library.Source(name)
+	if !ok {
+		t.Fatalf("%s is not shipped", name)
+	}
+	e, err := spec.Parse(name+".yaml", src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TestEveryFileIsListedValidAndCanBeLaidOut: the table and the folder agree,
+// the name in the file is its own, every point of the full and of the quick
+// variant has a topology and pairs, and the reference exists.
+func TestEveryFileIsListedValidAndCanBeLaidOut(t *testing.T) {
+	listed := map[string]bool{}
+	for _, name := range library.Names() {
+		listed[name+".yaml"] = true
+		t.Run(name, func(t *testing.T) {
+			e := load(t, name)
+			if e.Base().Name != name || e.Base().Title == "" {
+				t.Errorf("the file %s says name %q, title %q", name, e.Base().Name, e.Base().Title)
+			}
+			if ref := e.Base().Reference; ref != "" {
+				if _, err := reference.Lookup(ref); err != nil {
+					t.Error(err)
+				}
+			}
+			layOut(t, e)
+			if err := e.ApplyQuick(); err != nil {
+				t.Fatal(err)
+			}
+			layOut(t, e)
+		})
+	}
+	entries, err := fs.Glob(os.DirFS("."), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(listed) {
+		t.Errorf("%d files, %d names: %q", len(entries), len(listed), entries)
+	}
+	for _, f := range entries {
+		if !listed[f] {
+			t.Errorf("%s is not in the table", f)
+		}
+	}
+}
+
+func layOut(t *testing.T, e *spec.Experiment) {
+	t.Helper()
+	for _, p := range e.Points() {
+		for rep := range p.Config.Repeat {
+			top, err := topology.Build(p.Config, rep)
+			if err != nil {
+				t.Fatalf("%s repetition %d: %v", p.Label(), rep+1, err)
+			}
+			flows, err := top.Flows(p.Config, rep)
+			if err != nil || len(flows) == 0 {
+				t.Fatalf("%s repetition %d: %d flows, %v", p.Label(), rep+1, len(flows), err)
+			}
+		}
+	}
+}
+
+// TestLoad30HasThePapersMix: 30 flows in each of the five repetitions, 9, 9, 3,
+// 6 and 3 of them over 2, 3, 4, 5 and 7 hops (section 5.2), the same pairs for
+// every transport, a new placement for each repetition.
+func TestLoad30HasThePapersMix(t *testing.T) {
+	want := map[int]int{2: 9, 3: 9, 4: 3, 5: 6, 7: 3}
+	for _, name := range []string{"load30", "load30-256k", "load30-open"} {
+		e := load(t, name)
+		if e.Base().Repeat != 5 || len(e.Points()) != 3 {
+			t.Errorf("%s: %d repetitions of %d points", name, e.Base().Repeat, len(e.Points()))
+		}
+		places := map[string]bool{}
+		for rep := range e.Base().Repeat {
+			var first []topology.Flow
+			for _, p := range e.Points() {
+				top, err := topology.Build(p.Config, rep)
+				if err != nil {
+					t.Fatal(err)
+				}
+				flows, err := top.Flows(p.Config, rep)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := map[int]int{}
+				pairs := map[[2]int]bool{}
+				for i, f := range flows {
+					got[f.Hops()]++
+					pairs[[2]int{f.Src, f.Dst}] = true
+					if first != nil && (first[i].Src != f.Src || first[i].Dst != f.Dst) {
+						t.Fatalf("%s repetition %d: %s has other pairs", name, rep+1, p.Label())
+					}
+				}
+				for h, n := range want {
+					if got[h] != n {
+						t.Errorf("%s repetition %d: %d flows of %d hops, want %d", name, rep+1, got[h], h, n)
+					}
+				}
+				if len(flows) != 30 || len(pairs) != 30 {
+					t.Errorf("%s repetition %d: %d flows between %d pairs, want 30 and 30", name, rep+1, len(flows), len(pairs))
+				}
+				if first == nil {
+					first = flows
+					places[top.Nodes[0].Position.X.String()+top.Nodes[1].Position.Y.String()] = true
+				}
+			}
+		}
+		if len(places) != 5 {
+			t.Errorf("%s: %d different placements in 5 repetitions", name, len(places))
+		}
+	}
+}
+
+// TestTheVariantsOfLoad30DifferInWhatTheirNamesSay: everything else is equal,
+// so that they can stand side by side.
+func TestTheVariantsOfLoad30DifferInWhatTheirNamesSay(t *testing.T) {
+	base := *load(t, "load30").Base()
+	small := *load(t, "load30-256k").Base()
+	if small.Transports.Hop.Block.String() != "256KiB" || base.Transports.Hop.Block.String() != "1MiB" {
+		t.Errorf("blocks %v and %v", small.Transports.Hop.Block, base.Transports.Hop.Block)
+	}
+	open := *load(t, "load30-open").Base()
+	if open.Radio.PathLoss.Kind != spec.Disk || open.MAC.Queues.BK.Ack != base.MAC.Queues.BK.Ack || *open.MAC.Queues.BK.TXOP != *base.MAC.Queues.BK.TXOP {
+		t.Errorf("open: %+v %+v", open.Radio, open.MAC)
+	}
+	for _, c := range []spec.Config{small, open} {
+		if c.Seed != base.Seed || c.Repeat != base.Repeat || c.Duration != base.Duration || c.Flows[0].Count != base.Flows[0].Count || c.Reference != base.Reference {
+			t.Errorf("%s: %+v", c.Name, c)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	page, ok := library.Page("load30-open")
+	if !ok || !strings.Contains(page, "2009") || !strings.Contains(page, "Andersen") {
+		t.Error("load30-open has no page with its sources")
+	}
+	if _, ok := library.Page("smoke"); ok {
+		t.Error("smoke has a page of its own name only")
+	}
+	for _, n := range []string{"", "load31", "../spec/schema", "load30.yaml"} {
+		if _, ok := library.Source(n); ok {
+			t.Errorf("Source(%q) is there", n)
+		}
+		if _, ok := library.Page(n); ok {
+			t.Errorf("Page(%q) is there", n)
+		}
+	}
+}

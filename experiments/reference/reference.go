@@ -1,0 +1,240 @@
+package reference
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Tag says where a value comes from.
+type Tag string
+
+// The sources.
+const (
+	TagPaper   Tag = "P"  // the paper or page itself
+	TagSlides  Tag = "SL" // slides about it
+	TagDriver  Tag = "MW" // MadWifi's source
+	TagDerived Tag = "D"  // derived here from P
+	TagMemory  Tag = "M"  // from memory, unverified: never a threshold
+	TagOurs    Tag = "R"  // a choice of ours where the source is silent
+)
+
+// Describe spells the tag out for readers of a report.
+func (t Tag) Describe() string {
+	switch t {
+	case TagPaper:
+		return "reported in the paper"
+	case TagSlides:
+		return "from slides about the paper"
+	case TagDriver:
+		return "from MadWifi's source"
+	case TagDerived:
+		return "derived from the paper"
+	case TagMemory:
+		return "from memory, unverified"
+	case TagOurs:
+		return "our choice: the paper gives no limit"
+	}
+	return "unknown source"
+}
+
+// Paper is everything that one publication reports.
+type Paper struct {
+	ID          string       `yaml:"paper"`
+	Title       string       `yaml:"title"`
+	Authors     string       `yaml:"authors"`
+	Venue       string       `yaml:"venue"`
+	Testbed     string       `yaml:"testbed"`
+	Experiments []Experiment `yaml:"experiments"`
+}
+
+// Experiment is one experiment of a paper.
+type Experiment struct {
+	Paper   *Paper  `yaml:"-"`
+	ID      string  `yaml:"id"`
+	Section string  `yaml:"section"`
+	Title   string  `yaml:"title"`
+	Setup   string  `yaml:"setup"`
+	Values  []Value `yaml:"values"`
+	Claims  []Claim `yaml:"claims"`
+}
+
+// Value is one reported figure.
+type Value struct {
+	ID     string   `yaml:"id"`
+	Metric Metric   `yaml:"metric"`
+	Of     string   `yaml:"of"`    // transport family
+	To     string   `yaml:"to"`    // family that it is compared with
+	Number *float64 `yaml:"value"` // nil where the source gives a direction only
+	Text   string   `yaml:"text"`
+	Unit   string   `yaml:"unit"` // ratio, kb/s, %
+	Tag    Tag      `yaml:"tag"`
+	About  string   `yaml:"about"`
+}
+
+// Claim is one checkable statement: a metric of ours and the limits within
+// which the statement counts as reproduced.
+type Claim struct {
+	ID        string `yaml:"id"`
+	Statement int    `yaml:"statement"` // the paper's list of checkable statements that it belongs to
+	Metric    Metric `yaml:"metric"`
+	Of        string `yaml:"of"`
+	To        string `yaml:"to"`
+
+	AtLeast     *float64 `yaml:"at-least"`
+	AtMost      *float64 `yaml:"at-most"`
+	Above       *float64 `yaml:"above"`        // strictly
+	AboveMetric Metric   `yaml:"above-metric"` // strictly above another metric of the same transports
+
+	Tag       Tag    `yaml:"tag"` // of the threshold
+	Why       string `yaml:"why"`
+	Published string `yaml:"published"` // id of the value beside which ours is shown; "experiment/id" for another experiment's
+	Needs     Needs  `yaml:"needs"`
+}
+
+// Needs is what a campaign must have before the claim says anything.
+type Needs struct {
+	Radio      string         `yaml:"radio"`      // "building" or empty
+	Placements map[string]int `yaml:"placements"` // by back end
+	Duration   string         `yaml:"duration"`
+}
+
+// MeasuredInterval returns the duration that the claim needs, 0 for any.
+func (n Needs) MeasuredInterval() vtime.Duration {
+	d, err := vtime.ParseDuration(n.Duration)
+	if err != nil {
+		return 0
+	}
+	return d
+}
+
+// Limits writes the thresholds for people: "≥ 1.2 and ≤ 1.6".
+func (c *Claim) Limits() string {
+	var s []string
+	if c.AtLeast != nil {
+		s = append(s, fmt.Sprintf("≥ %g", *c.AtLeast))
+	}
+	if c.AtMost != nil {
+		s = append(s, fmt.Sprintf("≤ %g", *c.AtMost))
+	}
+	if c.Above != nil {
+		s = append(s, fmt.Sprintf("> %g", *c.Above))
+	}
+	if c.AboveMetric != "" {
+		s = append(s, "> "+string(c.AboveMetric))
+	}
+	return strings.Join(s, " and ")
+}
+
+// Holds reports whether a value of ours is within the numeric limits. A claim
+// against another metric has none: compare with that metric.
+func (c *Claim) Holds(v float64) bool {
+	switch {
+	case v != v: // NaN
+		return false
+	case c.AtLeast != nil && v < *c.AtLeast:
+		return false
+	case c.AtMost != nil && v > *c.AtMost:
+		return false
+	case c.Above != nil && v <= *c.Above:
+		return false
+	}
+	return true
+}
+
+// Published returns the value beside which a claim's result is shown.
+func (e *Experiment) Published(c *Claim) (*Value, bool) {
+	exp, id := e, c.Published
+	if other, rest, ok := strings.Cut(id, "/"); ok {
+		id = rest
+		if exp = e.Paper.experiment(other); exp == nil {
+			return nil, false
+		}
+	}
+	for i := range exp.Values {
+		if exp.Values[i].ID == id {
+			return &exp.Values[i], true
+		}
+	}
+	return nil, false
+}
+
+func (p *Paper) experiment(id string) *Experiment {
+	for i := range p.Experiments {
+		if p.Experiments[i].ID == id {
+			return &p.Experiments[i]
+		}
+	}
+	return nil
+}
+
+var load = sync.OnceValues(func() ([]*Paper, error) {
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	var papers []*Paper
+	for _, n := range names {
+		b, err := files.ReadFile(n)
+		if err != nil {
+			return nil, err
+		}
+		p, err := parse(n, b)
+		if err != nil {
+			return nil, err
+		}
+		papers = append(papers, p)
+	}
+	return papers, nil
+})
+
+func parse(name string, b []byte) (*Paper, error) {
+	p := &Paper{}
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	dec.KnownFields(true)
+	if err := dec.Decode(p); err != nil {
+		return nil, fmt.Errorf("reference values %s: %w", name, err)
+	}
+	for i := range p.Experiments {
+		p.Experiments[i].Paper = p
+	}
+	if err := p.validate(); err != nil {
+		return nil, fmt.Errorf("reference values %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// Papers returns all papers, by id. The caller must not change them.
+func Papers() ([]*Paper, error) { return load() }
+
+// Lookup finds an experiment by "paper/experiment", as an experiment file's key
+// reference names it.
+func Lookup(ref string) (*Experiment, error) {
+	papers, err := load()
+	if err != nil {
+		return nil, err
+	}
+	paper, id, _ := strings.Cut(ref, "/")
+	var known []string
+	for _, p := range papers {
+		for i := range p.Experiments {
+			if p.ID == paper && p.Experiments[i].ID == id {
+				return &p.Experiments[i], nil
+			}
+			known = append(known, p.ID+"/"+p.Experiments[i].ID)
+		}
+	}
+	return nil, fmt.Errorf("there are no published values for %q; there are for %s", ref, strings.Join(known, ", "))
+}

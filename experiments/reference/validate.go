@@ -1,0 +1,103 @@
+package reference
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// validate holds the data to the rules of this package. Its errors are mistakes
+// in an embedded file, found by the tests.
+func (p *Paper) validate() error {
+	if p.ID == "" || p.Title == "" || p.Venue == "" || len(p.Experiments) == 0 {
+		return fmt.Errorf("paper %q: id, title, venue and experiments are required", p.ID)
+	}
+	seen := map[string]bool{}
+	once := func(kind, id string) error {
+		if id == "" || seen[kind+id] {
+			return fmt.Errorf("%s %q: ids must be given and differ", kind, id)
+		}
+		seen[kind+id] = true
+		return nil
+	}
+	for i := range p.Experiments {
+		e := &p.Experiments[i]
+		if err := once("experiment ", e.ID); err != nil {
+			return err
+		}
+		for j := range e.Values {
+			if err := once("value "+e.ID+"/", e.Values[j].ID); err != nil {
+				return err
+			}
+			if err := e.Values[j].validate(); err != nil {
+				return fmt.Errorf("value %s/%s: %w", e.ID, e.Values[j].ID, err)
+			}
+		}
+		for j := range e.Claims {
+			if err := once("claim ", e.Claims[j].ID); err != nil {
+				return err
+			}
+			if err := e.validateClaim(&e.Claims[j]); err != nil {
+				return fmt.Errorf("claim %s: %w", e.Claims[j].ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+var (
+	sources    = []Tag{TagPaper, TagSlides, TagDriver, TagDerived, TagMemory}
+	thresholds = []Tag{TagPaper, TagSlides, TagDriver, TagDerived, TagOurs} // not TagMemory
+	families   = []string{"hop", "tcp", "hop-by-hop-tcp", "udp", "best-other"}
+	units      = []string{"ratio", "kb/s", "%"}
+)
+
+func (v *Value) validate() error {
+	switch {
+	case !slices.Contains(sources, v.Tag):
+		return fmt.Errorf("the tag %q is not that of a source", v.Tag)
+	case !slices.Contains(metrics, v.Metric):
+		return fmt.Errorf("the metric %q is unknown", v.Metric)
+	case (v.Number == nil) == (v.Text == ""):
+		return fmt.Errorf("want a value or a text")
+	case v.Number != nil && (math.IsNaN(*v.Number) || math.IsInf(*v.Number, 0) || !slices.Contains(units, v.Unit)):
+		return fmt.Errorf("value %v %q: want a finite number with one of the units %q", *v.Number, v.Unit, units)
+	case !slices.Contains(families, v.Of) || v.To != "" && !slices.Contains(families, v.To):
+		return fmt.Errorf("of %q, to %q: want transports", v.Of, v.To)
+	case v.About == "":
+		return fmt.Errorf("says nothing about itself")
+	}
+	return nil
+}
+
+func (e *Experiment) validateClaim(c *Claim) error {
+	switch {
+	case !slices.Contains(thresholds, c.Tag):
+		return fmt.Errorf("the tag %q cannot stand behind a threshold", c.Tag)
+	case !slices.Contains(metrics, c.Metric) || c.AboveMetric != "" && !slices.Contains(metrics, c.AboveMetric):
+		return fmt.Errorf("the metric %q or %q is unknown", c.Metric, c.AboveMetric)
+	case c.AtLeast == nil && c.AtMost == nil && c.Above == nil && c.AboveMetric == "":
+		return fmt.Errorf("has no threshold")
+	case c.AtLeast != nil && c.AtMost != nil && *c.AtLeast > *c.AtMost:
+		return fmt.Errorf("at least %g and at most %g", *c.AtLeast, *c.AtMost)
+	case !slices.Contains(families, c.Of) || c.To != "" && !slices.Contains(families, c.To):
+		return fmt.Errorf("of %q, to %q: want transports", c.Of, c.To)
+	case c.Why == "":
+		return fmt.Errorf("does not say where its threshold comes from")
+	}
+	v, ok := e.Published(c)
+	if !ok {
+		return fmt.Errorf("the published value %q does not exist", c.Published)
+	}
+	if v.Tag == TagMemory && c.Tag != TagOurs {
+		return fmt.Errorf("rests on %s, which is from memory", v.ID)
+	}
+	if c.Needs.Duration != "" {
+		if _, err := vtime.ParseDuration(c.Needs.Duration); err != nil {
+			return err
+		}
+	}
+	return nil
+}

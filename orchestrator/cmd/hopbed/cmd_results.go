@@ -334,13 +334,16 @@ func exportCommand() *cli.Command {
 		Usage: "write a table of results as CSV or JSON to standard output",
 		Flags: []cli.Flag{
 			dbFlag(),
-			&cli.StringFlag{Name: "table", Required: true, Usage: "`TABLE`: " + strings.Join(store.ExportTables(), ", ")},
+			&cli.StringFlag{Name: "table", Usage: "`TABLE`: " + strings.Join(store.ExportTables(), ", ")},
 			&cli.StringFlag{Name: "format", Value: "csv", Usage: "csv or json"},
 			&cli.Int64Flag{Name: "campaign", Usage: "only this campaign, `ID`"},
 			&cli.Int64Flag{Name: "run", Usage: "only this run, `ID`"},
 			&cli.StringFlag{Name: "o", Usage: "write to `FILE` instead"},
 		},
 		Action: func(c *cli.Context) error {
+			if c.String("table") == "" {
+				return usagef("which table? --table takes one of: %s", strings.Join(store.ExportTables(), ", "))
+			}
 			st, err := openRead(c)
 			if err != nil {
 				return err

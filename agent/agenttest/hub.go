@@ -19,11 +19,14 @@ import (
 // Link is what the hub does to frames of one direction. The zero value passes
 // everything at once.
 type Link struct {
-	Down  bool
-	Loss  float64 // share of frames lost
-	Rate  vtime.BitRate
-	Delay vtime.Duration
-	Queue int // frames that wait for the rate, 0 = 100
+	Down bool
+	Loss float64 // share of frames lost
+	// BulkLoss is the share of background frames that is lost besides: those
+	// have no link-layer repetition where Hop is used.
+	BulkLoss float64
+	Rate     vtime.BitRate
+	Delay    vtime.Duration
+	Queue    int // frames that wait for the rate, 0 = 100
 }
 
 // hub forwards frames between the devices.
@@ -165,7 +168,11 @@ func (h *hub) take(from int, data []byte) {
 	if h.board != nil {
 		h.board.Arrived(from, ac, 1, 0, h.held[q])
 	}
-	f := &frame{at: at, serial: h.serial, from: from, to: to, ac: ac, last: true, drop: l.Down || h.rnd.Float64() < l.Loss, data: append([]byte(nil), data...)}
+	loss := l.Loss
+	if ac == 0 {
+		loss += l.BulkLoss
+	}
+	f := &frame{at: at, serial: h.serial, from: from, to: to, ac: ac, last: true, drop: l.Down || h.rnd.Float64() < loss, data: append([]byte(nil), data...)}
 	h.serial++
 	heap.Push(&h.pending, f)
 	if l.Delay > 0 && !f.drop {

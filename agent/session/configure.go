@@ -11,6 +11,7 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/route"
 	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/netem/board"
 )
 
 // configure makes the node, reads everything back and opens the transports.
@@ -158,9 +159,15 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 	n := &transport.Node{
 		ID: c.Node, Name: c.Name, Interface: c.Interface, Addr: c.Address.Addr(),
 		Addrs: make(map[int]netip.Addr, len(c.Peers)), NextHop: make(map[int]int, len(c.NextHops)),
-		Board: c.Board, Hop: c.Hop,
+		Hop:   c.Hop,
 		Event: func(e proto.Event) { e.Node = c.Node; s.send(proto.TypeEvent, e) },
 		Log:   func(level, text string) { s.send(proto.TypeLog, proto.Log{Node: c.Node, Level: level, Message: text}) },
+	}
+	if c.Board != nil {
+		if err := s.openBoard(c); err != nil {
+			return err
+		}
+		n.Board = s.view
 	}
 	for _, p := range c.Peers {
 		n.Addrs[p.Node] = p.Addr
@@ -185,6 +192,22 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 		s.mu.Lock()
 		s.endpoints = append(s.endpoints, ep)
 		s.mu.Unlock()
+	}
+	return nil
+}
+
+// openBoard maps the queue board. It stays mapped until the agent exits, since
+// its descriptors are inherited once.
+func (s *session) openBoard(c *proto.Configure) error {
+	if s.view == nil {
+		v, err := board.OpenViewFD(uintptr(c.Board.MemFD), uintptr(c.Board.EventFD), c.Node)
+		if err != nil {
+			return &proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}
+		}
+		s.view = v
+	}
+	if s.view.Node() != c.Node {
+		return &proto.Error{Code: proto.CodeOrder, What: "queue board", Wanted: fmt.Sprint(c.Node), Got: fmt.Sprint(s.view.Node()), Detail: "the agent was another node before"}
 	}
 	return nil
 }

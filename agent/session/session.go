@@ -18,6 +18,7 @@ import (
 	"github.com/hopbed/hopbed/agent/probe"
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/netem/board"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -51,6 +52,7 @@ type session struct {
 	sysctls []proto.Sysctl // those ordered and those derived from them
 	link    int            // index of the interface
 	undo    undoStack
+	view    *board.View // queue board, once it was given
 
 	// mu serialises the use of endpoints between orders and the sampler.
 	mu        sync.Mutex

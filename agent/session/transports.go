@@ -11,5 +11,6 @@ import (
 func Transports() (*transport.Table, error) {
 	return transport.NewTable(
 		sock.TCP{},
+		sock.Hop{},
 	)
 }

@@ -3,9 +3,11 @@ package transport
 import (
 	"encoding/json"
 	"net/netip"
+	"os"
 	"strings"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/board"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -20,12 +22,37 @@ type Node struct {
 	// neighbour that packets go to; both cover every node of the flows.
 	Addrs   map[int]netip.Addr
 	NextHop map[int]int
-	Board   *proto.Board    // queue board of an emulated radio, or nil
+	Board   Board           // queues of an emulated radio, or nil
 	Hop     json.RawMessage // hop.Config fields, or nil
 	// Event reports a change in a flow's life; it does not block.
 	Event func(proto.Event)
 	// Log writes a line into the run's log; it does not block.
 	Log func(level, message string)
+}
+
+// Board is what a driver sees of an emulated radio's queues (*board.View).
+// Only one driver may read Event and use Watch: Hop's.
+type Board interface {
+	State(ac int) board.State
+	Watch(ac, low int) bool
+	Event() *os.File
+}
+
+// The access categories in the order of the board (802.11-2020 §10.23.2.1).
+const (
+	Background = iota
+	BestEffort
+	Video
+	Voice
+)
+
+// ACOf returns the access category of a DSCP: the WMM map of the precedence
+// bits (802.11-2020 §10.2.4.2), and voice for EF (RFC 8325 §4.2.1).
+func ACOf(dscp int) int {
+	if dscp == 46 {
+		return Voice
+	}
+	return [8]int{BestEffort, Background, Background, BestEffort, Video, Video, Voice, Voice}[dscp>>3&7]
 }
 
 // NodeAt returns the id of the node with the address.

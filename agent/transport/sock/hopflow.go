@@ -1,0 +1,250 @@
+//go:build linux
+
+package sock
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/agent/transport/hop"
+	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// hopFlow is one Hop flow at this node.
+type hopFlow struct {
+	Flow  proto.Flow
+	side  proto.Side
+	key   hop.FlowKey
+	block vtime.Bytes
+
+	stop    vtime.Time
+	opened  bool
+	closed  bool
+	dry     bool              // the node was told that there is nothing now
+	app     *workload.Source  // source
+	pattern *workload.Pattern // source and destination
+	meter   *workload.Meter   // every side, once begun; counts at the destination
+	high    vtime.Bytes       // the most that the node has reported as delivered
+	last    hop.FlowStats     // as the node knew the flow last
+	result  proto.FlowResult
+	failed  *proto.Error // to be reported
+}
+
+func newHopFlow(f proto.Flow, side proto.Side, cfg hop.Config) *hopFlow {
+	h := &hopFlow{Flow: f, side: side, block: f.Options.BlockSize, result: proto.FlowResult{Flow: f.ID, Side: side}}
+	h.key = hop.FlowKey{Src: hop.NodeID(f.Src), Dst: hop.NodeID(f.Dst), Flow: hop.FlowID(f.ID)}
+	if h.block == 0 {
+		h.block = cfg.BlockSize
+	}
+	if side != proto.Relay {
+		h.pattern = workload.NewPattern(f.ID)
+	}
+	return h
+}
+
+func (f *hopFlow) begin(sched transport.Schedule) {
+	f.stop = sched.FlowStop(&f.Flow)
+	f.meter = workload.NewMeter(sched.Warmup, sched.End, f.Flow.Workload.Size)
+	f.result.MeasuredFrom, f.result.MeasuredTo = sched.Warmup, sched.End
+}
+
+// turn opens the flow at its start and closes it at its stop; it returns when
+// it has to be called again.
+func (f *hopFlow) turn(now vtime.Time, n *hop.Node) vtime.Time {
+	if f.side != proto.Source || f.closed {
+		return vtime.Never
+	}
+	if !f.opened {
+		if now < f.Flow.Start {
+			return f.Flow.Start
+		}
+		f.opened = true
+		app, err := workload.NewSource(f.Flow.Workload)
+		if err == nil {
+			f.app = app
+			err = n.OpenFlow(now, f.key.Flow, f.key.Dst, f, hop.FlowOptions{BlockSize: f.block})
+		}
+		if err != nil {
+			f.closed = true
+			f.failed = &proto.Error{Code: proto.CodeFlow, What: fmt.Sprintf("flow %d", f.Flow.ID), Detail: err.Error()}
+			return vtime.Never
+		}
+	}
+	if now >= f.stop {
+		f.remember(n)
+		f.closed = true
+		n.CloseFlow(now, f.key, true)
+		return vtime.Never
+	}
+	switch ready := f.app.Ready(now); {
+	case f.app.Finished():
+	case ready == 0:
+		return vtime.Min(f.stop, f.app.Next(now))
+	case f.dry:
+		f.dry = false
+		n.Wake(now, f.key.Flow, f.key.Dst)
+	}
+	return f.stop
+}
+
+// Next fills one block; hop.Source.
+func (f *hopFlow) Next(now vtime.Time, buf []byte) (n int, last bool) {
+	for n < len(buf) {
+		ready := f.app.Ready(now)
+		if ready == 0 {
+			break
+		}
+		want := int(min(ready, vtime.Bytes(min(len(buf)-n, workload.MaxChunk))))
+		k := copy(buf[n:], f.pattern.At(int64(f.app.Taken()), want))
+		f.app.Take(now, vtime.Bytes(k))
+		n += k
+	}
+	last = f.app.Finished()
+	f.dry = n == 0 && !last
+	return n, last
+}
+
+// deliver verifies one block.
+func (f *hopFlow) deliver(d hop.Delivery) *proto.Error {
+	f.result.Blocks++
+	at := int64(d.Block) * int64(f.block)
+	if wrong := f.pattern.Check(at, d.Data); wrong >= 0 {
+		f.result.Corrupt++
+		return &proto.Error{Code: proto.CodeCorrupt, What: fmt.Sprintf("flow %d", f.Flow.ID),
+			Detail: fmt.Sprintf("block %d differs from what the source sent at byte %d", d.Block, wrong)}
+	}
+	return nil
+}
+
+// progress counts what has arrived at the destination since the last call. A
+// partial block that was given up and comes again is not counted twice.
+func (f *hopFlow) progress(now vtime.Time, n *hop.Node) {
+	if f.side != proto.Destination {
+		return
+	}
+	if d := n.Delivered(f.key); d > f.high {
+		f.meter.Add(now, d-f.high)
+		f.high = d
+	}
+}
+
+// remember keeps the node's counters: it forgets a flow that has ended.
+func (f *hopFlow) remember(n *hop.Node) {
+	if s, ok := n.FlowStats(f.key); ok {
+		f.last = s
+	}
+}
+
+func (f *hopFlow) sample(now vtime.Time, n *hop.Node, payload int) proto.Sample {
+	f.remember(n)
+	s := &f.last
+	out := proto.Sample{
+		Flow: f.Flow.ID, Side: f.side, T: now, SRTT: s.SRTT,
+		Sent: s.BytesSent, RetransPackets: int64(s.Retransmitted), Retrans: vtime.Bytes(s.Retransmitted) * vtime.Bytes(payload),
+		BlocksHeld: int64(s.Held), Withheld: int64(s.Waiting), DataFrames: int64(s.PacketsSent), ControlFrames: int64(s.BSYNs + s.BACKs + s.Tokens),
+	}
+	switch f.side {
+	case proto.Source:
+		out.BlocksDone = int64(s.BlocksAcked)
+	case proto.Destination:
+		out.Delivered, out.BlocksDone = f.meter.Total(), f.result.Blocks
+	case proto.Relay:
+		out.BlocksDone = int64(s.BlocksSent)
+	}
+	return out
+}
+
+// outcome is the flow's account after the loop has ended at halted.
+func (f *hopFlow) outcome(halted vtime.Time, n *hop.Node, payload int) proto.FlowResult {
+	r := f.result
+	if f.meter == nil {
+		return r
+	}
+	r.MeasuredTo = vtime.Max(r.MeasuredFrom, vtime.Min(r.MeasuredTo, halted))
+	last := f.sample(halted, n, payload)
+	r.Last = &last
+	switch f.side {
+	case proto.Source:
+		r.Blocks = int64(f.last.BlocksAcked)
+		if f.app != nil {
+			r.Total = f.app.Taken()
+		}
+	case proto.Destination:
+		r.Bytes, r.Total = f.meter.Measured(), f.meter.Total()
+	}
+	return r
+}
+
+// find returns the flow with the key and side.
+func (e *hopEndpoint) find(key hop.FlowKey, side proto.Side) *hopFlow {
+	for _, f := range e.flows {
+		if f.key == key && f.side == side {
+			return f
+		}
+	}
+	return nil
+}
+
+// report puts a flow's error into its result and tells the controller, once.
+func (e *hopEndpoint) report(f *hopFlow, now vtime.Time) {
+	if f.result.Error == nil {
+		f.result.Error = f.failed
+		e.node.Event(proto.Event{Flow: f.Flow.ID, Side: f.side, Kind: proto.Failed, T: now, Error: f.failed})
+	}
+	f.failed = nil
+}
+
+// Accept takes the flows that were configured to end here; hop.App.
+func (e *hopEndpoint) Accept(_ vtime.Time, key hop.FlowKey) bool {
+	if e.find(key, proto.Destination) != nil {
+		return true
+	}
+	e.facts.refused++
+	return false
+}
+
+// Deliver verifies a block; hop.App.
+func (e *hopEndpoint) Deliver(now vtime.Time, d hop.Delivery) {
+	if f := e.find(d.Flow, proto.Destination); f != nil {
+		if err := f.deliver(d); err != nil {
+			f.failed = err
+			e.report(f, now)
+		}
+	}
+}
+
+// Finished notes the end of a sized flow; hop.App.
+func (e *hopEndpoint) Finished(now vtime.Time, key hop.FlowKey) {
+	for _, side := range []proto.Side{proto.Source, proto.Destination} {
+		f := e.find(key, side)
+		if f == nil {
+			continue
+		}
+		// turn counts the last bytes, at this very moment.
+		f.result.Finished, f.result.FinishedAt = true, now
+		e.node.Event(proto.Event{Flow: f.Flow.ID, Side: side, Kind: proto.Finished, T: now})
+	}
+}
+
+// Failed notes a block whose hash did not match: the network handed over what
+// nobody sent; hop.App.
+func (e *hopEndpoint) Failed(now vtime.Time, key hop.FlowKey, err error) {
+	f := e.find(key, proto.Destination)
+	if f == nil {
+		f = e.find(key, proto.Source)
+	}
+	if f == nil {
+		e.node.Log("warn", err.Error())
+		return
+	}
+	code := proto.CodeFlow
+	if _, ok := errors.AsType[*hop.CorruptError](err); ok {
+		code = proto.CodeCorrupt
+		f.result.Corrupt++
+	}
+	f.failed = &proto.Error{Code: code, What: fmt.Sprintf("flow %d", f.Flow.ID), Detail: err.Error()}
+	e.report(f, now)
+}

@@ -30,18 +30,30 @@ func probeRoot() error {
 	return nil
 }
 
-// inNewNetNS runs f on a thread of its own in a new network namespace. The
-// thread is never returned to the pool: it dies with its goroutine, and the
-// namespace with it.
+// inNewNetNS runs f on a thread in a new network namespace and brings the thread
+// back. Leaving it to die instead would not do: the main thread cannot.
 func inNewNetNS(f func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
+		home, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			done <- fmt.Errorf("own network namespace: %w", err)
+			return
+		}
+		defer unix.Close(home)
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			runtime.UnlockOSThread()
 			done <- fmt.Errorf("unshare a network namespace: %w", err)
 			return
 		}
-		done <- f()
+		err = f()
+		if back := unix.Setns(home, unix.CLONE_NEWNET); back == nil {
+			runtime.UnlockOSThread()
+		} else if err == nil {
+			err = fmt.Errorf("return from a network namespace: %w", back)
+		}
+		done <- err
 	}()
 	return <-done
 }
@@ -103,13 +115,17 @@ func probeUserNS() error {
 }
 
 func probeFIFO() error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and dies with the goroutine
-		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-		done <- unix.SchedSetAttr(0, &attr, 0)
-	}()
-	return <-done
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		return err
+	}
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+		return err
+	}
+	return unix.SchedSetAttr(0, before, 0)
 }
 
 func probeCC(name string) error {

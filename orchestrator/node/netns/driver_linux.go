@@ -161,4 +161,4 @@ func parallel(n int, f func(i int) error) error {
 }
 
 // ownNamespace is the identity of the calling process's network namespace.
-func ownNamespace() (string, error) { return os.Readlink("/proc/self/ns/net") }
+func ownNamespace() (string, error) { return os.Readlink("/proc/thread-self/ns/net") }

@@ -1,0 +1,107 @@
+package emulator
+
+import (
+	"testing"
+
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
+)
+
+func ether(dst tap.HardwareAddress, kind uint16, payload ...byte) []byte {
+	src := tap.HardwareAddr(0)
+	f := append(append([]byte{}, dst[:]...), src[:]...)
+	return append(append(f, byte(kind>>8), byte(kind)), payload...)
+}
+
+func ipv4(tos byte, total, have int) []byte {
+	p := make([]byte, max(have, 4))
+	p[0], p[1], p[2], p[3] = 0x45, tos, byte(total>>8), byte(total)
+	return p[:have]
+}
+
+func TestClassify(t *testing.T) {
+	all := tap.HardwareAddress{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	group := tap.HardwareAddress{0x01, 0, 0x5e, 0, 0, 1}
+	for _, c := range []struct {
+		name  string
+		frame []byte
+		want  class
+		why   refusal
+	}{
+		{"unicast", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 100, 100)...), class{3, wifi.BE, 100}, accepted},
+		{"the packet's own length counts, not the padding", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 28, 46)...), class{3, wifi.BE, 28}, accepted},
+		{"background", ether(tap.HardwareAddr(9), typeIPv4, ipv4(1<<5, 1500, 1500)...), class{9, wifi.BK, 1500}, accepted},
+		{"voice with ECN bits", ether(tap.HardwareAddr(9), typeIPv4, ipv4(6<<5|3, 60, 60)...), class{9, wifi.VO, 60}, accepted},
+		{"broadcast", ether(all, typeIPv4, ipv4(0, 60, 60)...), class{wifi.Broadcast, wifi.BE, 60}, accepted},
+		{"multicast", ether(group, typeIPv4, ipv4(0, 60, 60)...), class{wifi.Broadcast, wifi.BE, 60}, accepted},
+		{"ARP request", ether(all, typeARP, make([]byte, 28)...), class{wifi.Broadcast, wifi.BE, 28}, accepted},
+		{"IPv6", ether(all, 0x86dd, make([]byte, 60)...), class{}, foreign},
+		{"802.3 length field", ether(all, 60, make([]byte, 60)...), class{}, foreign},
+		{"no header", make([]byte, 13), class{}, foreign},
+		{"no packet", ether(tap.HardwareAddr(3), typeIPv4), class{}, foreign},
+		{"IP header cut", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 100, 19)...), class{}, foreign},
+		{"IP longer than the frame", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 101, 100)...), class{}, foreign},
+		{"IP shorter than its header", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 19, 100)...), class{}, foreign},
+		{"version 6 in IPv4", ether(tap.HardwareAddr(3), typeIPv4, append([]byte{0x60}, make([]byte, 60)...)...), class{}, foreign},
+		{"ARP cut", ether(all, typeARP, make([]byte, 27)...), class{}, foreign},
+		{"a node that does not exist", ether(tap.HardwareAddr(10), typeIPv4, ipv4(0, 60, 60)...), class{}, unknown},
+		{"somebody else's address", ether(tap.HardwareAddress{2, 1, 2, 3, 4, 5}, typeIPv4, ipv4(0, 60, 60)...), class{}, unknown},
+	} {
+		if got, why := classify(c.frame, 10); got != c.want || why != c.why {
+			t.Errorf("%s: %+v, %v; want %+v, %v", c.name, got, why, c.want, c.why)
+		}
+	}
+	f := ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 100, 100)...)
+	if n := testing.AllocsPerRun(100, func() { classify(f, 10) }); n != 0 {
+		t.Errorf("%v allocations per frame", n)
+	}
+}
+
+// The WMM map on the precedence bits, and expedited forwarding (RFC 8325).
+func TestCategory(t *testing.T) {
+	for dscp, want := range map[uint8]wifi.AC{
+		0: wifi.BE, 8: wifi.BK, 16: wifi.BK, 24: wifi.BE, 32: wifi.VI, 40: wifi.VI, 48: wifi.VO, 56: wifi.VO,
+		46: wifi.VO, 10: wifi.BK, 34: wifi.VI, 44: wifi.VI,
+	} {
+		if got := Category(dscp); got != want {
+			t.Errorf("DSCP %d is %v, want %v", dscp, got, want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	good := func() *Report {
+		return &Report{Priority: "SCHED_FIFO 20", Measured: Span{
+			Lateness: LatenessSummary{Events: 1e6, P50: 20 * vtime.Microsecond, P99: 100 * vtime.Microsecond},
+			Frames:   FrameCounts{Written: 1e6},
+		}}
+	}
+	for _, c := range []struct {
+		name              string
+		change            func(*Report)
+		valid             bool
+		reasons, warnings int
+	}{
+		{"good", func(r *Report) {}, true, 0, 0},
+		{"at the bound", func(r *Report) { r.Measured.Lateness.P99 = ValidP99 }, true, 0, 0},
+		{"warn", func(r *Report) { r.Measured.Lateness.P99 = ValidP99 + 1 }, true, 0, 1},
+		{"at the second bound", func(r *Report) { r.Measured.Lateness.P99 = WarnP99 }, true, 0, 1},
+		{"late", func(r *Report) { r.Measured.Lateness.P99 = WarnP99 + 1 }, false, 1, 0},
+		{"a long tail", func(r *Report) { r.Measured.Lateness.Above2ms = 0.0101 }, false, 1, 0},
+		{"a bearable tail", func(r *Report) { r.Measured.Lateness.Above2ms = 0.01 }, true, 0, 0},
+		{"hardly any events", func(r *Report) { r.Measured.Lateness.Events = 5 }, true, 0, 1},
+		{"ring drops", func(r *Report) { r.RingDrops = 1 }, true, 0, 1},
+		{"a refused frame", func(r *Report) { r.Measured.Frames.WriteErrors = 1 }, true, 0, 1},
+		{"many refused frames", func(r *Report) { r.Measured.Frames.WriteErrors = 1000 }, false, 1, 0},
+		{"a broken device", func(r *Report) { r.Measured.Frames.ReadErrors = 1 }, false, 1, 0},
+		{"unknown addresses", func(r *Report) { r.Measured.Frames.Unknown = 1 }, true, 0, 1},
+		{"no counters", func(r *Report) { r.Nodes = []NodeReport{{Name: "n01", DeviceError: "gone"}} }, true, 0, 1},
+	} {
+		r := good()
+		c.change(r)
+		if v := Judge(r); v.Valid != c.valid || len(v.Reasons) != c.reasons || len(v.Warnings) != c.warnings {
+			t.Errorf("%s: %+v; want valid %v with %d reasons and %d warnings", c.name, v, c.valid, c.reasons, c.warnings)
+		}
+	}
+}

@@ -247,7 +247,7 @@ func TestTopologyAndAirtime(t *testing.T) {
 	ctx := context.Background()
 	st := temp(t)
 	o := fixture.Load30(2)
-	o.DurationS, o.SampleS = 10, 5
+	o.DurationS, o.SampleS, o.Vary = 10, 5, false
 	id, err := fixture.Fill(ctx, st, o)
 	if err != nil {
 		t.Fatal(err)
@@ -257,9 +257,20 @@ func TestTopologyAndAirtime(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &set.Groups[0]
-	topo, err := set.TopologyOf(ctx, g)
-	if err != nil || topo.Repetition != 1 || len(topo.Nodes) != 20 || len(topo.Flows) != 30 || len(topo.Links) == 0 {
-		t.Errorf("topology: %+v, %v", topo, err)
+	nets, err := set.Networks(ctx, g)
+	if err != nil || len(nets) != 1 || nets[0].Repetition != 1 || len(nets[0].Nodes) != 20 || len(nets[0].Flows) != 30 || len(nets[0].Links) == 0 {
+		t.Errorf("networks: %+v, %v", nets, err)
+	}
+	o.Vary = true
+	if id, err = fixture.Fill(ctx, st, o); err != nil {
+		t.Fatal(err)
+	}
+	moved, err := Load(ctx, st, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nets, err := moved.Networks(ctx, &moved.Groups[0]); err != nil || len(nets) != 2 || nets[1].Repetition != 2 {
+		t.Errorf("networks of two placements: %d, %v", len(nets), err)
 	}
 	air, err := set.AirtimeOf(ctx, &g.Series[1])
 	if err != nil || len(air) != 20 {

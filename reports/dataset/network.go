@@ -90,7 +90,7 @@ func (s *Set) nodeNames(ctx context.Context, f store.Filter) (map[int]string, er
 	return names, nil
 }
 
-// Topology is the network of one run.
+// Topology is the network of one repetition.
 type Topology struct {
 	Repetition int
 	Nodes      []store.Node
@@ -98,39 +98,61 @@ type Topology struct {
 	Flows      []store.Flow
 }
 
-// TopologyOf reads the network of the first valid repetition of a group, or of
-// its first run when none is valid. Other repetitions may differ in flows and
-// losses. It is empty when the group has no nodes.
-func (s *Set) TopologyOf(ctx context.Context, g *Group) (*Topology, error) {
-	var best *store.Run
-	for i := range g.Series {
-		for j := range g.Series[i].Reps {
-			r := &g.Series[i].Reps[j].Run
-			if best == nil || r.Repetition < best.Repetition {
-				best = r
-			}
+// Networks reads the network of the repetitions of a group: of the first one
+// only when every repetition has its nodes in the same places, else of each.
+// All transports of a repetition share it. Repetitions that have a valid run
+// come before others; there is none when no run has nodes.
+func (s *Set) Networks(ctx context.Context, g *Group) ([]Topology, error) {
+	byRep := map[int]*store.Run{}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		if r.Backend != g.Backend || Point(r).Key() != g.Condition.Key() {
+			continue
+		}
+		if old := byRep[r.Repetition]; old == nil || r.Valid && !old.Valid {
+			byRep[r.Repetition] = r
 		}
 	}
-	if best == nil {
-		for i := range s.Runs {
-			if r := &s.Runs[i]; r.Backend == g.Backend && Point(r).Key() == g.Condition.Key() {
-				best = r
-				break
-			}
+	var runs []*store.Run
+	for _, r := range byRep {
+		runs = append(runs, r)
+	}
+	sort.Slice(runs, func(i, j int) bool {
+		if runs[i].Valid != runs[j].Valid {
+			return runs[i].Valid
+		}
+		return runs[i].Repetition < runs[j].Repetition
+	})
+	var out []Topology
+	for _, r := range runs {
+		f := store.Filter{RunIDs: []int64{r.ID}}
+		t := Topology{Repetition: r.Repetition}
+		var err error
+		if t.Nodes, err = s.st.Nodes(ctx, f); err != nil {
+			return nil, err
+		}
+		if len(t.Nodes) == 0 || len(out) > 0 && samePlaces(out[0].Nodes, t.Nodes) {
+			continue
+		}
+		if t.Links, err = s.st.Links(ctx, f); err != nil {
+			return nil, err
+		}
+		if t.Flows, err = s.st.Flows(ctx, f); err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func samePlaces(a, b []store.Node) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].XM != b[i].XM || a[i].YM != b[i].YM || a[i].Name != b[i].Name {
+			return false
 		}
 	}
-	if best == nil {
-		return &Topology{}, nil
-	}
-	t := &Topology{Repetition: best.Repetition}
-	f := store.Filter{RunIDs: []int64{best.ID}}
-	var err error
-	if t.Nodes, err = s.st.Nodes(ctx, f); err != nil {
-		return nil, err
-	}
-	if t.Links, err = s.st.Links(ctx, f); err != nil {
-		return nil, err
-	}
-	t.Flows, err = s.st.Flows(ctx, f)
-	return t, err
+	return true
 }

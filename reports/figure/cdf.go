@@ -1,0 +1,91 @@
+package figure
+
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// Series is one labelled sample, in b/s where it is a goodput. The place in the
+// list decides colour, line style and marker.
+type Series struct {
+	Label  string
+	Values []float64
+}
+
+const plotLeft, plotRight = 44.0, Width - 14.0
+
+func allValues(series []Series) []float64 {
+	var all []float64
+	for _, s := range series {
+		all = append(all, s.Values...)
+	}
+	return all
+}
+
+// lineLegend is the legend of a figure with lines and markers.
+func (f *Figure) lineLegend(y float64, series []Series) float64 {
+	var entries []entry
+	for i, s := range series {
+		entries = append(entries, entry{s.Label, 26, func(x, y float64) {
+			f.line("hb-line "+seriesClass(i), pt{x, y}, pt{x + 26, y})
+			f.marker(i, "hb-solid", x+13, y, 3.4)
+		}})
+	}
+	return f.legend(6, y, entries)
+}
+
+// CDF draws the distribution of the goodput of flows, one stepped line for each
+// series, on a logarithmic axis. The threshold of starvation is marked.
+func CDF(id string, series []Series) *Figure {
+	f := &Figure{ID: id, Title: "Distribution of goodput over flows", width: Width,
+		Caption: "Share of flows whose goodput is at most the value on the axis. The further right a line, the more its flows get; the higher it is at the left edge, the more of them starve. The dotted line marks 10 kb/s, below which a flow counts as starved. Markers stand at the quartiles."}
+	f.data.cols = []string{"transport", "goodput_bps", "share_of_flows"}
+	y := f.lineLegend(10, series)
+	p := frame{left: plotLeft, right: plotRight, top: y + 14, bottom: y + 214}
+	p.x = logAxis(append(allValues(series), stats.StarvedBelowBps))
+	p.x.place(p.left, p.right, 30)
+	p.y = axis{lo: 0, hi: 1, from: p.bottom, to: p.top}
+	f.yAxis(&p, 4, "share of flows")
+	f.xAxis(&p, 6, "goodput (b/s)", true)
+	at := p.x.at(stats.StarvedBelowBps)
+	f.line("hb-mark", pt{at, p.top}, pt{at, p.bottom})
+
+	for i, s := range series {
+		if len(s.Values) == 0 {
+			continue
+		}
+		e := stats.NewECDF(s.Values)
+		pts := []pt{{p.left, p.y.at(0)}}
+		for j := range e.X {
+			x := p.x.at(e.X[j])
+			pts = append(pts, pt{x, pts[len(pts)-1].y}, pt{x, p.y.at(e.P[j])})
+			f.data.add(s.Label, e.X[j], e.P[j])
+		}
+		pts = append(pts, pt{p.right, p.y.at(1)})
+		f.line("hb-line "+seriesClass(i), pts...)
+	}
+	for i, s := range series {
+		sorted := stats.Sorted(s.Values)
+		for _, q := range []float64{0.25, 0.5, 0.75} {
+			if len(sorted) == 0 {
+				break
+			}
+			v := stats.Quantile(sorted, q)
+			f.marker(i, "hb-solid", p.x.at(v), p.y.at(q), 3.6)
+			f.shapes[len(f.shapes)-1].tip = fmt.Sprintf("%s, %s: %s", s.Label, quartileName(q), Rate(v))
+		}
+	}
+	f.height = p.bottom + 38
+	return f
+}
+
+func quartileName(q float64) string {
+	switch q {
+	case 0.25:
+		return "lower quartile"
+	case 0.5:
+		return "median"
+	}
+	return "upper quartile"
+}

@@ -1,0 +1,151 @@
+package render
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hopbed/hopbed/reports/dataset"
+	"github.com/hopbed/hopbed/reports/figure"
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// draw makes the figures of a group.
+func draw(ctx context.Context, set *dataset.Set, g *Group) error {
+	var (
+		samples []figure.Series
+		ranked  []figure.Repeated
+		bands   []figure.Band
+		air     []figure.Airtime
+	)
+	nets, err := set.Networks(ctx, g.Data)
+	if err != nil {
+		return err
+	}
+	varies := len(nets) > 1
+	for i := range g.Data.Series {
+		s := &g.Data.Series[i]
+		blocks := s.Blocks()
+		var all []float64
+		for _, b := range blocks {
+			all = append(all, b...)
+		}
+		samples = append(samples, figure.Series{Label: s.Transport, Values: all})
+		ranked = append(ranked, figure.Repeated{Label: s.Transport, Blocks: blocks})
+
+		b, err := set.GoodputOverTime(ctx, s)
+		if err != nil {
+			return err
+		}
+		bands = append(bands, band(b))
+
+		of := s
+		if varies { // node 1 of one placement is not node 1 of another
+			of = &dataset.Series{Transport: s.Transport}
+			for _, r := range s.Reps {
+				if r.Run.Repetition == nets[0].Repetition {
+					of.Reps = append(of.Reps, r)
+				}
+			}
+		}
+		nodes, err := set.AirtimeOf(ctx, of)
+		if err != nil {
+			return err
+		}
+		g.Airtime = append(g.Airtime, SeriesAirtime{s.Transport, nodes})
+		a := figure.Airtime{Label: s.Transport}
+		for _, n := range nodes {
+			a.Nodes = append(a.Nodes, figure.NodeAirtime{Name: n.Name, Tx: n.Tx, Rx: n.Rx, Busy: n.Busy, Idle: n.Idle})
+		}
+		air = append(air, a)
+	}
+	id := func(name string) string { return g.ID + "-" + name }
+	g.Figures = append(g.Figures, figure.CDF(id("goodput-cdf"), samples), figure.Box(id("goodput-box"), samples), figure.Ranked(id("goodput-ranked"), ranked))
+	if gains := gains(g); len(gains) > 0 {
+		g.Figures = append(g.Figures, figure.Gains(id("gain-by-hops"), g.Baseline, gains))
+	}
+	g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
+	for i := range nets {
+		m := figure.Topology(id(fmt.Sprintf("network-%d", nets[i].Repetition)), networkMap(&nets[i]))
+		if varies {
+			m.Title = fmt.Sprintf("The network in repetition %d", nets[i].Repetition)
+		}
+		if i == 0 {
+			g.Figures = append(g.Figures, m)
+		} else {
+			g.Maps = append(g.Maps, m)
+		}
+	}
+	bars := figure.AirtimeBars(id("airtime"), air)
+	if varies {
+		bars.Title = fmt.Sprintf("Airtime of each node in repetition %d", nets[0].Repetition)
+		bars.Caption = "Share of the measured interval in which a node sends, receives (for itself or for others), senses the channel busy without decoding anything, or finds it idle. One repetition only: nodes are placed anew in each."
+	}
+	g.Figures = append(g.Figures, bars)
+	return nil
+}
+
+func band(b *dataset.Band) figure.Band {
+	out := figure.Band{Label: b.Transport, StepS: b.BinS, WarmupS: b.WarmupS}
+	for _, bin := range b.Bins {
+		out.Steps = append(out.Steps, figure.BandStep{StartS: bin.StartS, OK: bin.OK, QBps: bin.QBps})
+	}
+	return out
+}
+
+// gains arranges the rows by hop count as one line for each transport. With
+// one hop count only there is nothing to draw over it.
+func gains(g *Group) []figure.Gain {
+	if len(g.Hops) < 2 || g.Baseline == "" {
+		return nil
+	}
+	var out []figure.Gain
+	for i := range g.Data.Series {
+		if g.Data.Series[i].Transport == g.Baseline {
+			continue
+		}
+		l := figure.Gain{Label: g.Data.Series[i].Transport, Series: i}
+		for _, row := range g.Hops {
+			if e := row.Cells[i].Gain; e.N > 0 {
+				l.Hops = append(l.Hops, row.Hops)
+				l.Ratio = append(l.Ratio, e)
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func networkMap(t *dataset.Topology) figure.Map {
+	var m figure.Map
+	index := map[int]int{}
+	for i, n := range t.Nodes {
+		index[n.Node] = i
+		m.Nodes = append(m.Nodes, figure.MapNode{Name: n.Name, XM: n.XM.V, YM: n.YM.V, Placed: n.XM.OK && n.YM.OK})
+	}
+	type pair struct{ a, b int }
+	place := map[pair]int{}
+	var delivery [][]float64 // of both directions
+	for _, l := range t.Links {
+		p := pair{min(l.Src, l.Dst), max(l.Src, l.Dst)}
+		i, ok := place[p]
+		if !ok {
+			i = len(m.Links)
+			place[p] = i
+			m.Links = append(m.Links, figure.MapLink{A: index[p.a], B: index[p.b]})
+			delivery = append(delivery, nil)
+		}
+		m.Links[i].Routed = m.Links[i].Routed || l.Routed
+		if l.Delivery.OK {
+			delivery[i] = append(delivery[i], l.Delivery.V)
+		}
+	}
+	for i := range m.Links {
+		if len(delivery[i]) > 0 {
+			m.Links[i].Delivery = stats.Mean(delivery[i])
+		}
+	}
+	for _, f := range t.Flows {
+		m.Flows = append(m.Flows, figure.MapFlow{Src: index[f.Src], Dst: index[f.Dst]})
+	}
+	return m
+}

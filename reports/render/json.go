@@ -1,0 +1,290 @@
+package render
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+
+	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/dataset"
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// jsonFormat is the version of the JSON report; it grows when the meaning of a
+// field changes.
+const jsonFormat = 1
+
+// number is a float64 that JSON may not be able to hold: NaN and the infinities
+// become null.
+type number float64
+
+func (n number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return json.Marshal(v)
+	}
+	return []byte("null"), nil
+}
+
+type jsonReport struct {
+	Format    int            `json:"format"`
+	Title     string         `json:"title"`
+	Version   string         `json:"hopbed_version"`
+	Campaigns []jsonCampaign `json:"campaigns"`
+}
+
+type jsonCampaign struct {
+	ID          int64           `json:"id"`
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Backend     string          `json:"backend"`
+	Seed        string          `json:"seed"` // decimal text: it may use 64 bits
+	Quick       bool            `json:"quick"`
+	Status      string          `json:"status"`
+	Planned     int64           `json:"planned_runs"`
+	Reference   string          `json:"reference"`
+	Created     string          `json:"created_utc"`
+	Finished    string          `json:"finished_utc"`
+	Version     string          `json:"hopbed_version"`
+	HostFacts   store.Facts     `json:"host_facts"`
+	FileSHA256  string          `json:"file_sha256"`
+	FileText    string          `json:"file_text"`
+	Warnings    []string        `json:"warnings"`
+	Groups      []jsonGroup     `json:"groups"`
+	Runs        []jsonRun       `json:"runs"`
+	Definitions json.RawMessage `json:"definitions"`
+}
+
+type jsonGroup struct {
+	Backend    string           `json:"backend"`
+	Condition  store.Params     `json:"condition"`
+	Baseline   string           `json:"baseline"`
+	Transports []jsonTransport  `json:"transports"`
+	Ratios     []jsonRatios     `json:"ratios"`
+	Hops       []jsonHops       `json:"by_hops"`
+	Claims     []jsonClaim      `json:"claims"`
+	Airtime    []jsonAirtime    `json:"airtime"`
+	Figures    []jsonFigureName `json:"figures"`
+}
+
+type jsonTransport struct {
+	Transport    string `json:"transport"`
+	Runs         int    `json:"runs"`
+	LeftOut      int    `json:"repetitions_left_out"`
+	Flows        int    `json:"flows"`
+	Min          number `json:"min_bps"`
+	Q1           number `json:"q1_bps"`
+	Median       number `json:"median_bps"`
+	Q3           number `json:"q3_bps"`
+	Max          number `json:"max_bps"`
+	Mean         number `json:"mean_bps"`
+	Aggregate    number `json:"aggregate_bps"`
+	Jain         number `json:"jain"`
+	StarvedShare number `json:"starved_share"`
+	RetransShare number `json:"retrans_share"`
+}
+
+type jsonEstimate struct {
+	Value    number     `json:"value"`
+	Interval *[2]number `json:"interval"` // 95 %; a bound that is not finite is null
+	N        int        `json:"repetitions"`
+	Warnings []string   `json:"warnings"`
+}
+
+type jsonRatios struct {
+	Transport     string       `json:"transport"`
+	Baseline      string       `json:"baseline"`
+	Q1            jsonEstimate `json:"q1"`
+	Median        jsonEstimate `json:"median"`
+	Q3            jsonEstimate `json:"q3"`
+	Mean          jsonEstimate `json:"mean"`
+	PerRepetition jsonEstimate `json:"median_of_repetitions"`
+	Each          []number     `json:"each_repetition"`
+	Warnings      []string     `json:"warnings"`
+}
+
+type jsonHops struct {
+	Hops      int           `json:"hops"`
+	Transport string        `json:"transport"`
+	Flows     int           `json:"flows"`
+	Median    number        `json:"median_bps"`
+	Gain      *jsonEstimate `json:"gain"` // null for the baseline itself
+}
+
+type jsonClaim struct {
+	ID        string         `json:"id"`
+	Text      string         `json:"text"`
+	Verdict   Verdict        `json:"verdict"`
+	Why       string         `json:"why"`
+	Value     number         `json:"value"`
+	Interval  *[2]number     `json:"interval"`
+	N         int            `json:"repetitions"`
+	Warnings  []string       `json:"warnings"`
+	Published *float64       `json:"published"`
+	Unit      string         `json:"unit"`
+	Source    string         `json:"source"`
+	Threshold *jsonThreshold `json:"threshold"`
+	Metric    Metric         `json:"metric"`
+	Subject   string         `json:"subject"`
+	Baseline  string         `json:"baseline"`
+}
+
+type jsonThreshold struct {
+	Min    *float64 `json:"min"`
+	Max    *float64 `json:"max"`
+	Source string   `json:"source"`
+}
+
+type jsonAirtime struct {
+	Transport string `json:"transport"`
+	Node      string `json:"node"`
+	Tx        number `json:"tx_share"`
+	Rx        number `json:"rx_share"`
+	Busy      number `json:"busy_share"`
+	Idle      number `json:"idle_share"`
+}
+
+type jsonFigureName struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
+type jsonRun struct {
+	ID         int64              `json:"id"`
+	Repetition int                `json:"repetition"`
+	Seed       string             `json:"seed"`
+	Params     store.Params       `json:"params"`
+	Transport  string             `json:"transport"`
+	Attempt    int                `json:"attempt"`
+	Status     store.RunStatus    `json:"status"`
+	Valid      bool               `json:"valid"`
+	Reasons    store.Strings      `json:"invalid_reasons"`
+	Warnings   store.Strings      `json:"warnings"`
+	Error      string             `json:"error"`
+	TraceHash  string             `json:"trace_hash"`
+	WarmupS    number             `json:"warmup_s"`
+	DurationS  number             `json:"duration_s"`
+	WallS      number             `json:"wall_s"`
+	P50        store.Opt[float64] `json:"lateness_p50_us"`
+	P99        store.Opt[float64] `json:"lateness_p99_us"`
+	Max        store.Opt[float64] `json:"lateness_max_us"`
+	LateShare  store.Opt[float64] `json:"late_share"`
+	CPUS       store.Opt[float64] `json:"cpu_s"`
+}
+
+func estimate(e stats.Estimate) jsonEstimate {
+	return jsonEstimate{Value: number(e.Value), Interval: bounds(e), N: e.N, Warnings: list(e.Warnings)}
+}
+
+func bounds(e stats.Estimate) *[2]number {
+	if !e.HasInterval {
+		return nil
+	}
+	return &[2]number{number(e.Lo), number(e.Hi)}
+}
+
+// list makes an empty list [] rather than null.
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// JSON writes the report for programs.
+func (r *Report) JSON(w io.Writer) error {
+	out := jsonReport{Format: jsonFormat, Title: r.Title, Version: r.Version}
+	for i := range r.Sections {
+		c, err := r.Sections[i].json()
+		if err != nil {
+			return err
+		}
+		out.Campaigns = append(out.Campaigns, c)
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func (s *Section) json() (jsonCampaign, error) {
+	c := &s.Set.Campaign
+	defs := map[string]string{}
+	for _, d := range definitions() {
+		defs[d.Term] = d.Text
+	}
+	raw, err := json.Marshal(defs)
+	if err != nil {
+		return jsonCampaign{}, err
+	}
+	out := jsonCampaign{
+		ID: c.ID, Name: c.Name, Title: c.Title, Backend: c.Backend, Seed: formatSeed(c.Seed), Quick: c.Quick, Status: string(c.Status), Planned: c.Planned,
+		Reference: c.Reference, Created: c.Created.String(), Finished: c.Finished.String(), Version: c.Version, HostFacts: c.HostFacts,
+		FileSHA256: c.FileSHA256, FileText: c.FileText, Warnings: list(s.Set.Warnings), Definitions: raw, Groups: []jsonGroup{}, Runs: []jsonRun{},
+	}
+	for i := range s.Groups {
+		out.Groups = append(out.Groups, s.Groups[i].json())
+	}
+	for i := range s.Set.Runs {
+		r := &s.Set.Runs[i]
+		out.Runs = append(out.Runs, jsonRun{
+			ID: r.ID, Repetition: r.Repetition, Seed: formatSeed(r.Seed), Params: r.Params, Transport: r.Transport, Attempt: r.Attempt, Status: r.Status, Valid: r.Valid,
+			Reasons: r.InvalidReasons, Warnings: r.Warnings, Error: r.Error, TraceHash: r.TraceHash, WarmupS: number(r.WarmupS), DurationS: number(r.DurationS), WallS: number(r.WallS),
+			P50: r.LatenessP50Us, P99: r.LatenessP99Us, Max: r.LatenessMaxUs, LateShare: r.LateShare, CPUS: r.CPUS,
+		})
+	}
+	return out, nil
+}
+
+func (g *Group) json() jsonGroup {
+	out := jsonGroup{Backend: g.Data.Backend, Condition: g.Data.Condition, Baseline: g.Baseline,
+		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Claims: []jsonClaim{}, Airtime: []jsonAirtime{}, Figures: []jsonFigureName{}}
+	for _, s := range g.Summary {
+		out.Transports = append(out.Transports, jsonTransport{s.Transport, s.Runs, s.LeftOut, s.Flows,
+			number(s.Goodput.Min), number(s.Goodput.Q1), number(s.Goodput.Median), number(s.Goodput.Q3), number(s.Goodput.Max), number(s.Goodput.Mean),
+			number(s.AggregateBps), number(s.Jain), number(s.StarvedShare), number(s.RetransShare)})
+	}
+	for _, r := range g.Ratios {
+		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.PerRepetition), []number{}, list(r.Warnings)}
+		for _, v := range r.Each {
+			j.Each = append(j.Each, number(v))
+		}
+		out.Ratios = append(out.Ratios, j)
+	}
+	for _, row := range g.Hops {
+		for _, c := range row.Cells {
+			h := jsonHops{Hops: row.Hops, Transport: c.Transport, Flows: c.Goodput.N, Median: number(c.Goodput.Median)}
+			if g.Baseline != "" && c.Transport != g.Baseline {
+				e := estimate(c.Gain)
+				h.Gain = &e
+			}
+			out.Hops = append(out.Hops, h)
+		}
+	}
+	for i := range g.Claims {
+		out.Claims = append(out.Claims, g.Claims[i].json())
+	}
+	for _, a := range g.Airtime {
+		for _, n := range a.Nodes {
+			out.Airtime = append(out.Airtime, airtimeJSON(a.Transport, n))
+		}
+	}
+	for _, f := range g.allFigures() {
+		out.Figures = append(out.Figures, jsonFigureName{f.ID, f.Title})
+	}
+	return out
+}
+
+func airtimeJSON(transport string, n dataset.Airtime) jsonAirtime {
+	return jsonAirtime{transport, n.Name, number(n.Tx), number(n.Rx), number(n.Busy), number(n.Idle)}
+}
+
+func (c *Claim) json() jsonClaim {
+	j := jsonClaim{ID: c.ID, Text: c.Text, Verdict: c.Verdict, Why: c.Why, Value: number(math.NaN()), Interval: bounds(c.Ours), N: c.Ours.N, Warnings: list(c.Ours.Warnings),
+		Published: c.Published.Value, Unit: c.Unit, Source: c.Source, Metric: c.Metric, Subject: c.Subject, Baseline: c.Against}
+	if c.Ours.N > 0 {
+		j.Value = number(c.Ours.Value)
+	}
+	if t := c.Threshold; t != nil {
+		j.Threshold = &jsonThreshold{t.Min, t.Max, t.Source}
+	}
+	return j
+}

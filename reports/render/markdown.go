@@ -1,0 +1,164 @@
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/safetext"
+)
+
+func formatSeed(s store.Seed) string { return fmt.Sprint(uint64(s)) }
+
+// Markdown writes the report as GitHub Flavored Markdown whose tables are
+// aligned, so that it reads well on a terminal too.
+func (r *Report) Markdown(w io.Writer) error {
+	m := &markdown{bufio.NewWriter(w)}
+	m.heading(1, r.Title)
+	for i := range r.Sections {
+		m.section(&r.Sections[i], len(r.Sections) > 1)
+	}
+	m.heading(2, "How the numbers were obtained")
+	for _, d := range definitions() {
+		fmt.Fprintf(m.w, "- **%s**: %s\n", escapeMarkdown(d.Term), escapeMarkdown(d.Text))
+	}
+	return m.w.Flush()
+}
+
+type markdown struct{ w *bufio.Writer }
+
+func (m *markdown) heading(level int, s string) {
+	fmt.Fprintf(m.w, "%s %s\n\n", strings.Repeat("#", level), escapeMarkdown(safetext.Line(s, 0)))
+}
+
+func (m *markdown) section(s *Section, many bool) {
+	level := 2
+	if many {
+		m.heading(2, fmt.Sprintf("Campaign %d: %s", s.Set.Campaign.ID, s.Set.Campaign.Name))
+		level = 3
+	}
+	for _, b := range s.banners() {
+		text := escapeMarkdown(b.Cells[0])
+		if b.Mark != "good" {
+			text = "**" + text + "**"
+		}
+		fmt.Fprintf(m.w, "> %s\n>\n", text)
+	}
+	m.w.WriteString("\n")
+	for _, f := range s.facts() {
+		fmt.Fprintf(m.w, "- %s: %s\n", escapeMarkdown(f.Name), escapeMarkdown(f.Value))
+	}
+	m.w.WriteString("\n")
+	for i := range s.Groups {
+		g := &s.Groups[i]
+		if len(s.Groups) > 1 {
+			m.heading(level, g.Data.Title())
+		}
+		for _, t := range g.short() {
+			fmt.Fprintf(m.w, "- %s\n", escapeMarkdown(t))
+		}
+		m.w.WriteString("\n")
+		for _, t := range g.tables() {
+			m.table(level, &t)
+		}
+	}
+	for _, t := range s.tables() {
+		m.table(level, &t)
+	}
+	m.heading(level, "Host")
+	for _, f := range s.hostFacts() {
+		fmt.Fprintf(m.w, "- %s: %s\n", escapeMarkdown(f.Name), escapeMarkdown(f.Value))
+	}
+	fmt.Fprintf(m.w, "- seeds of the repetitions: %s\n\n", escapeMarkdown(s.repetitionSeeds()))
+	m.heading(level, "Experiment file")
+	m.code("yaml", safetext.Block(s.Set.Campaign.FileText))
+}
+
+func (m *markdown) table(level int, t *Table) {
+	m.heading(level+1, t.Title)
+	cells := [][]string{t.Head}
+	for _, r := range t.Rows {
+		cells = append(cells, r.Cells)
+	}
+	width := make([]int, len(t.Head))
+	for i := range cells {
+		row := make([]string, len(cells[i]))
+		for j, c := range cells[i] {
+			row[j] = escapeMarkdown(c)
+			if i > 0 && t.Rows[i-1].Mark == "strong" {
+				row[j] = "**" + row[j] + "**"
+			}
+			width[j] = max(width[j], utf8.RuneCountInString(row[j]), 3)
+		}
+		cells[i] = row
+	}
+	for i, row := range cells {
+		for j, c := range row {
+			pad := strings.Repeat(" ", width[j]-utf8.RuneCountInString(c))
+			if j > 0 && !t.Left[j] {
+				c = pad + c
+			} else {
+				c += pad
+			}
+			fmt.Fprintf(m.w, "| %s ", c)
+		}
+		m.w.WriteString("|\n")
+		if i > 0 {
+			continue
+		}
+		for j := range row {
+			if j > 0 && !t.Left[j] {
+				fmt.Fprintf(m.w, "|-%s:", strings.Repeat("-", width[j]))
+			} else {
+				fmt.Fprintf(m.w, "|-%s-", strings.Repeat("-", width[j]))
+			}
+		}
+		m.w.WriteString("|\n")
+	}
+	m.w.WriteString("\n")
+	for _, n := range t.Notes {
+		fmt.Fprintf(m.w, "- %s\n", escapeMarkdown(n))
+	}
+	if len(t.Notes) > 0 {
+		m.w.WriteString("\n")
+	}
+}
+
+// code writes a block in a fence that its text cannot close.
+func (m *markdown) code(language, text string) {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	fmt.Fprintf(m.w, "%s%s\n%s\n%s\n\n", fence, language, strings.TrimRight(text, "\n"), fence)
+}
+
+// escapeMarkdown keeps text from being markup: HTML, links, images, emphasis,
+// tables, code, and mentions of people or issues.
+func escapeMarkdown(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		switch r {
+		case '&':
+			b.WriteString("&amp;")
+		case '<':
+			b.WriteString("&lt;")
+		case '\\', '`', '*', '_', '[', ']', '|', '~', '$':
+			b.WriteRune('\\')
+			b.WriteRune(r)
+		case '#', '>', '+', '-', '!':
+			if i == 0 { // only there are they markup; within a text they are plain
+				b.WriteRune('\\')
+			}
+			b.WriteRune(r)
+		case '@':
+			b.WriteString("@\u2060") // a word joiner: nobody is called
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,125 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/dataset"
+	"github.com/hopbed/hopbed/reports/figure"
+	"github.com/hopbed/hopbed/reports/safetext"
+)
+
+// BootstrapSeed decides the resamples of every interval, so that the same
+// results give the same report.
+const BootstrapSeed = 20090422
+
+// Options say what a report compares with.
+type Options struct {
+	// Published returns the published figures for the reference that an
+	// experiment names ("hop-nsdi09/load30"); nil when there are none.
+	Published func(reference string) ([]Published, error)
+	// Baseline is the transport that others are compared with; "" for the
+	// first end-to-end TCP of the plan.
+	Baseline string
+	// Version is that of the hopbed that writes the report.
+	Version string
+}
+
+// Report holds one section for each campaign. Campaigns are never pooled.
+type Report struct {
+	Title    string
+	Version  string
+	Sections []Section
+}
+
+// Section is the report of one campaign.
+type Section struct {
+	ID     string // fit for an element id and a file name
+	Set    *dataset.Set
+	Groups []Group
+}
+
+// Group is the report of one set of conditions.
+type Group struct {
+	ID       string
+	Data     *dataset.Group
+	Baseline string // "" when there is none
+	Summary  []dataset.Summary
+	Ratios   []dataset.Ratios
+	Hops     []dataset.HopRow
+	Claims   []Claim
+	Airtime  []SeriesAirtime
+	Figures  []*figure.Figure
+	// Maps are the placements of further repetitions, where they differ.
+	Maps []*figure.Figure
+}
+
+// SeriesAirtime is the airtime of the nodes of one series.
+type SeriesAirtime struct {
+	Transport string
+	Nodes     []dataset.Airtime
+}
+
+// Build reads the campaigns and computes their report.
+func Build(ctx context.Context, st *store.Store, campaignIDs []int64, o Options) (*Report, error) {
+	if len(campaignIDs) == 0 {
+		return nil, errors.New("report: no campaign was named")
+	}
+	r := &Report{Version: o.Version}
+	var titles []string
+	for _, id := range campaignIDs {
+		set, err := dataset.Load(ctx, st, id)
+		if err != nil {
+			return nil, err
+		}
+		s, err := section(ctx, set, o)
+		if err != nil {
+			return nil, fmt.Errorf("campaign %d: %w", id, err)
+		}
+		r.Sections = append(r.Sections, *s)
+		titles = append(titles, safetext.Line(set.Campaign.Name, 60))
+	}
+	r.Title = strings.Join(titles, ", ")
+	if len(r.Sections) == 1 && r.Sections[0].Set.Campaign.Title != "" {
+		r.Title = safetext.Line(r.Sections[0].Set.Campaign.Title, 160)
+	}
+	return r, nil
+}
+
+func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error) {
+	c := &set.Campaign
+	s := &Section{ID: fmt.Sprintf("c%d", c.ID), Set: set}
+	var published []Published
+	if o.Published != nil && c.Reference != "" {
+		var err error
+		if published, err = o.Published(c.Reference); err != nil {
+			return nil, err
+		}
+	}
+	for i := range set.Groups {
+		g := &set.Groups[i]
+		out := Group{ID: fmt.Sprintf("%sg%d", s.ID, i+1), Data: g}
+		base := g.Baseline(o.Baseline)
+		for j := range g.Series {
+			out.Summary = append(out.Summary, g.Series[j].Summary())
+			if base != nil && &g.Series[j] != base {
+				out.Ratios = append(out.Ratios, dataset.Compare(&g.Series[j], base, BootstrapSeed))
+			}
+		}
+		if base != nil {
+			out.Baseline = base.Transport
+		}
+		out.Hops = dataset.ByHops(g, base, BootstrapSeed)
+		for _, p := range published {
+			out.Claims = append(out.Claims, judge(p, g, out.Baseline, c.Quick, BootstrapSeed))
+		}
+		if err := draw(ctx, set, &out); err != nil {
+			return nil, err
+		}
+		s.Groups = append(s.Groups, out)
+	}
+	return s, nil
+}

@@ -1,0 +1,343 @@
+package render
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/dataset"
+	"github.com/hopbed/hopbed/reports/figure"
+	"github.com/hopbed/hopbed/reports/safetext"
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// Table is one table of a report, the same for every format. Its texts are
+// harmless (package safetext) but not yet escaped for a format.
+type Table struct {
+	Title string
+	Notes []string // shown below
+	Head  []string
+	Rows  []Row
+	// Left tells which columns hold text rather than numbers; the first always
+	// does.
+	Left map[int]bool
+	// Narrow tables fit a phone; others scroll sideways there.
+	Narrow bool
+}
+
+// Row is one row; Mark is "" or the reason for which it stands out: "bad",
+// "good", "weak".
+type Row struct {
+	Mark  string
+	Cells []string
+}
+
+func (t *Table) add(mark string, cells ...string) { t.Rows = append(t.Rows, Row{mark, cells}) }
+
+const maxName = 60 // characters of a name in a table
+
+func name(s string) string { return safetext.Line(s, maxName) }
+
+const nothing = "–"
+
+func rate(bps float64) string { return figure.Rate(bps) }
+
+func percent(share float64) string {
+	switch {
+	case math.IsNaN(share):
+		return nothing
+	case share > 0 && share < 0.001:
+		return "< 0.1 %"
+	}
+	return strconv.FormatFloat(100*share, 'f', 1, 64) + "\u00a0%"
+}
+
+func decimals(v float64, n int) string {
+	if math.IsNaN(v) {
+		return nothing
+	}
+	return strconv.FormatFloat(v, 'f', n, 64)
+}
+
+// factor writes a ratio with three significant digits: "×15.4", "×∞".
+func factor(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return nothing
+	case math.IsInf(v, 1):
+		return "×∞"
+	}
+	return "×" + significant(v)
+}
+
+// significant writes three significant digits without an exponent, and all
+// digits of larger whole parts.
+func significant(v float64) string {
+	a := math.Abs(v)
+	switch {
+	case math.IsInf(v, 0):
+		return "∞"
+	case a >= 99.95 || a == 0:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	case a >= 0.0995:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+func interval(e stats.Estimate) string {
+	if !e.HasInterval {
+		return "no interval"
+	}
+	return significant(e.Lo) + "\u2009–\u2009" + significant(e.Hi)
+}
+
+func opt(o store.Opt[float64], decimals int, unit string) string {
+	if !o.OK {
+		return nothing
+	}
+	return strconv.FormatFloat(o.V, 'f', decimals, 64) + unit
+}
+
+// summaryTable has one column for each transport, so that it fits a phone.
+func summaryTable(g *Group) Table {
+	t := Table{Title: "Goodput of flows", Head: []string{""}, Narrow: len(g.Summary) <= 3}
+	for _, s := range g.Summary {
+		t.Head = append(t.Head, name(s.Transport))
+	}
+	row := func(label string, f func(dataset.Summary) string) {
+		cells := []string{label}
+		for _, s := range g.Summary {
+			cells = append(cells, f(s))
+		}
+		t.add("", cells...)
+	}
+	row("valid runs", func(s dataset.Summary) string {
+		if s.LeftOut > 0 {
+			return fmt.Sprintf("%d of %d", s.Runs, s.Runs+s.LeftOut)
+		}
+		return strconv.Itoa(s.Runs)
+	})
+	row("flows (n)", func(s dataset.Summary) string { return strconv.Itoa(s.Flows) })
+	row("lower quartile", func(s dataset.Summary) string { return rate(s.Goodput.Q1) })
+	row("median", func(s dataset.Summary) string { return rate(s.Goodput.Median) })
+	row("upper quartile", func(s dataset.Summary) string { return rate(s.Goodput.Q3) })
+	row("mean", func(s dataset.Summary) string { return rate(s.Goodput.Mean) })
+	row("aggregate", func(s dataset.Summary) string { return rate(s.AggregateBps) })
+	row("Jain's index", func(s dataset.Summary) string { return decimals(s.Jain, 2) })
+	row("starved (< 10 kb/s)", func(s dataset.Summary) string { return percent(s.StarvedShare) })
+	row("sent again", func(s dataset.Summary) string { return percent(s.RetransShare) })
+	for i, r := range t.Rows {
+		if r.Cells[0] == "median" {
+			t.Rows[i].Mark = "strong"
+		}
+	}
+	return t
+}
+
+func ratioTable(g *Group) Table {
+	t := Table{Title: "Ratio to " + name(g.Baseline), Head: []string{""}, Narrow: len(g.Ratios) <= 2}
+	warned := map[string]bool{}
+	for _, r := range g.Ratios {
+		t.Head = append(t.Head, name(r.Transport))
+	}
+	row := func(label, mark string, f func(dataset.Ratios) stats.Estimate) {
+		cells := []string{label}
+		for _, r := range g.Ratios {
+			e := f(r)
+			text := factor(e.Value)
+			if e.HasInterval {
+				text += " (" + interval(e) + ")"
+			}
+			cells = append(cells, text)
+			for _, w := range e.Warnings {
+				if strings.HasPrefix(w, "interval includes") {
+					w = fmt.Sprintf("%s, %s: %s", name(r.Transport), label, w)
+				}
+				if !warned[w] {
+					warned[w] = true
+					t.Notes = append(t.Notes, w)
+				}
+			}
+		}
+		t.add(mark, cells...)
+	}
+	row("lower quartile", "", func(r dataset.Ratios) stats.Estimate { return r.Q1 })
+	row("median", "strong", func(r dataset.Ratios) stats.Estimate { return r.Median })
+	row("upper quartile", "", func(r dataset.Ratios) stats.Estimate { return r.Q3 })
+	row("mean, aggregate", "", func(r dataset.Ratios) stats.Estimate { return r.Mean })
+	row("median of the repetitions’ ratios of medians", "strong", func(r dataset.Ratios) stats.Estimate { return r.PerRepetition })
+	cells := []string{"each repetition"}
+	for _, r := range g.Ratios {
+		var each []string
+		for _, v := range r.Each {
+			each = append(each, factor(v))
+		}
+		if len(each) == 0 {
+			each = []string{nothing}
+		}
+		cells = append(cells, strings.Join(each, " "))
+		for _, w := range r.Warnings {
+			t.Notes = append(t.Notes, safetext.Line(w, 0))
+		}
+	}
+	t.add("", cells...)
+	return t
+}
+
+func hopTable(g *Group) Table {
+	t := Table{Title: "By hop count", Head: []string{"hops"}}
+	for _, s := range g.Summary {
+		t.Head = append(t.Head, name(s.Transport)+": flows", "median")
+		if g.Baseline != "" && s.Transport != g.Baseline {
+			t.Head = append(t.Head, "ratio (95 %)")
+		}
+	}
+	for _, row := range g.Hops {
+		cells := []string{strconv.Itoa(row.Hops)}
+		for _, c := range row.Cells {
+			cells = append(cells, strconv.Itoa(c.Goodput.N), rate(c.Goodput.Median))
+			if g.Baseline != "" && c.Transport != g.Baseline {
+				text := factor(c.Gain.Value)
+				if c.Gain.HasInterval {
+					text += " (" + interval(c.Gain) + ")"
+				}
+				cells = append(cells, text)
+			}
+		}
+		t.add("", cells...)
+	}
+	if g.Baseline != "" {
+		t.Notes = append(t.Notes, "Ratios are those of the medians to "+name(g.Baseline)+" with the same number of hops, over the repetitions in which both have such flows.")
+	}
+	return t
+}
+
+func claimTable(g *Group) Table {
+	t := Table{Title: "Published beside ours", Head: []string{"statement", "published", "ours (95 %)", "verdict"}, Left: map[int]bool{3: true}}
+	for i := range g.Claims {
+		c := &g.Claims[i]
+		published := nothing
+		if c.Value != nil {
+			published = unit(significant(*c.Value), c.Unit)
+		}
+		ours := nothing
+		if c.Ours.N > 0 {
+			ours = unit(significant(c.Ours.Value), c.Unit)
+			if math.IsNaN(c.Ours.Value) {
+				ours = nothing
+			}
+			if c.Ours.HasInterval {
+				ours += " (" + interval(c.Ours) + ")"
+			}
+		}
+		statement := safetext.Line(c.Text, 0)
+		if c.Source != "" {
+			statement += " [" + safetext.Line(c.Source, 0) + "]"
+		}
+		if s := c.Threshold.String(); s != "" {
+			statement += " Threshold: " + s
+			if c.Threshold.Source != "" {
+				statement += " (" + safetext.Line(c.Threshold.Source, 0) + ")"
+			}
+			statement += "."
+		}
+		mark := map[Verdict]string{Matches: "good", SameDirection: "weak", Differs: "bad"}[c.Verdict]
+		t.add(mark, statement, published, ours, string(c.Verdict)+": "+safetext.Line(c.Why, 0))
+	}
+	return t
+}
+
+func unit(number, u string) string {
+	switch u {
+	case "":
+		return number
+	case "×", "x":
+		return "×" + number
+	}
+	return number + "\u00a0" + safetext.Line(u, 20)
+}
+
+// leftOutTable lists every run that is not valid, with its reason.
+func leftOutTable(s *Section) Table {
+	t := Table{Title: "Runs that are not valid", Head: []string{"run", "repetition", "point", "attempt", "status", "reason"}, Left: map[int]bool{2: true, 4: true, 5: true}}
+	for i := range s.Set.Runs {
+		r := &s.Set.Runs[i]
+		if r.Valid {
+			continue
+		}
+		reason := strings.Join(r.InvalidReasons, "; ")
+		if r.Error != "" {
+			if reason != "" {
+				reason += "; "
+			}
+			reason += r.Error
+		}
+		t.add("bad", fmt.Sprint(r.ID), strconv.Itoa(r.Repetition), point(r), strconv.Itoa(r.Attempt), string(r.Status), safetext.Line(reason, 400))
+	}
+	return t
+}
+
+func point(r *store.Run) string {
+	if len(r.Params) == 0 {
+		return name(r.Transport)
+	}
+	return safetext.Line(r.Params.String(), 120)
+}
+
+// runTable lists every run with how punctual and how busy its host was.
+func runTable(s *Section) Table {
+	t := Table{Title: "All runs: lateness, load and trace", Head: []string{"run", "repetition", "point", "valid", "lateness p50", "p99", "max", "late", "longest stall", "medium CPU", "agents CPU", "steal", "wall time", "priority", "trace hash", "warnings"},
+		Left: map[int]bool{2: true, 3: true, 13: true, 14: true, 15: true}}
+	for i := range s.Set.Runs {
+		r := &s.Set.Runs[i]
+		mark, valid := "", "yes"
+		if !r.Valid {
+			mark, valid = "bad", string(r.Status)
+		}
+		late := nothing
+		if r.LateShare.OK {
+			late = percent(r.LateShare.V)
+		}
+		t.add(mark, fmt.Sprint(r.ID), strconv.Itoa(r.Repetition), point(r), valid,
+			opt(r.LatenessP50Us, 0, "\u00a0µs"), opt(r.LatenessP99Us, 0, "\u00a0µs"), opt(r.LatenessMaxUs, 0, "\u00a0µs"), late, opt(r.StallMaxUs, 0, "\u00a0µs"),
+			opt(r.CPUS, 1, "\u00a0s"), opt(r.AgentS, 1, "\u00a0s"), opt(r.StealS, 2, "\u00a0s"), decimals(r.WallS, 1)+"\u00a0s",
+			orNothing(name(r.Priority)), orNothing(safetext.Line(r.TraceHash, 16)), orNothing(safetext.Line(strings.Join(r.Warnings, "; "), 300)))
+	}
+	return t
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return nothing
+	}
+	return s
+}
+
+// airtimeTable sums the nodes up; the figure shows each.
+func airtimeTable(g *Group) Table {
+	t := Table{Title: "Airtime, mean over nodes", Head: []string{"transport", "sending", "receiving", "sensed busy", "idle", "frames tried", "succeeded", "collisions"}}
+	for _, a := range g.Airtime {
+		if len(a.Nodes) == 0 {
+			continue
+		}
+		var sum dataset.Airtime
+		for _, n := range a.Nodes {
+			sum.Tx += n.Tx
+			sum.Rx += n.Rx
+			sum.Busy += n.Busy
+			sum.Idle += n.Idle
+			sum.Attempts += n.Attempts
+			sum.Successes += n.Successes
+			sum.Collisions += n.Collisions
+		}
+		n := float64(len(a.Nodes))
+		t.add("", name(a.Transport), percent(sum.Tx/n), percent(sum.Rx/n), percent(sum.Busy/n), percent(sum.Idle/n),
+			decimals(sum.Attempts/n, 1)+"/s", decimals(sum.Successes/n, 1)+"/s", decimals(sum.Collisions/n, 1)+"/s")
+	}
+	return t
+}

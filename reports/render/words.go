@@ -1,0 +1,189 @@
+package render
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/hopbed/hopbed/reports/dataset"
+	"github.com/hopbed/hopbed/reports/safetext"
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// fact is a name with its value.
+type fact struct{ Name, Value string }
+
+// facts say what was run, in the order in which a reader asks.
+func (s *Section) facts() []fact {
+	c := &s.Set.Campaign
+	f := []fact{
+		{"experiment", safetext.Line(c.Name, maxName)},
+		{"campaign", fmt.Sprintf("%d, %s", c.ID, c.Status)},
+		{"back end", safetext.Line(c.Backend, maxName)},
+		{"seed", strconv.FormatUint(uint64(c.Seed), 10)},
+	}
+	if t := s.times(); t != "" {
+		f = append(f, fact{"each run", t})
+	}
+	if c.Reference != "" {
+		f = append(f, fact{"reference", safetext.Line(c.Reference, maxName)})
+	}
+	f = append(f, fact{"run by", "hopbed " + safetext.Line(c.Version, maxName)}, fact{"begun", c.Created.String()})
+	if !c.Finished.IsZero() {
+		f = append(f, fact{"ended", c.Finished.String()})
+	}
+	return append(f, fact{"file sha256", safetext.Line(c.FileSHA256, 64)})
+}
+
+// times describes the runs' length when all have the same.
+func (s *Section) times() string {
+	var text string
+	for i := range s.Set.Runs {
+		r := &s.Set.Runs[i]
+		t := fmt.Sprintf("%g s measured after %g s of warm-up", r.DurationS, r.WarmupS)
+		if text != "" && t != text {
+			return "of different lengths"
+		}
+		text = t
+	}
+	return text
+}
+
+// hostFacts are sorted by name.
+func (s *Section) hostFacts() []fact {
+	var f []fact
+	for n, v := range s.Set.Campaign.HostFacts {
+		f = append(f, fact{safetext.Line(n, maxName), safetext.Line(v, 200)})
+	}
+	sort.Slice(f, func(i, j int) bool { return f[i].Name < f[j].Name })
+	return f
+}
+
+// repetitionSeeds lists the seed of each repetition.
+func (s *Section) repetitionSeeds() string {
+	seeds := map[int]map[string]bool{}
+	var reps []int
+	for i := range s.Set.Runs {
+		r := &s.Set.Runs[i]
+		if seeds[r.Repetition] == nil {
+			seeds[r.Repetition] = map[string]bool{}
+			reps = append(reps, r.Repetition)
+		}
+		seeds[r.Repetition][strconv.FormatUint(uint64(r.Seed), 10)] = true
+	}
+	sort.Ints(reps)
+	var out []string
+	for _, r := range reps {
+		var all []string
+		for s := range seeds[r] {
+			all = append(all, s)
+		}
+		sort.Strings(all)
+		out = append(out, fmt.Sprintf("%d: %s", r, strings.Join(all, ", ")))
+	}
+	return strings.Join(out, "; ")
+}
+
+// validity says in one sentence how many runs count.
+func (s *Section) validity() (text string, allValid bool) {
+	valid, invalid, failed, interrupted := 0, 0, 0, 0
+	for i := range s.Set.Runs {
+		switch s.Set.Runs[i].Status {
+		case "complete":
+			valid++
+		case "invalid":
+			invalid++
+		case "failed":
+			failed++
+		default:
+			interrupted++
+		}
+	}
+	planned := s.Set.Campaign.Planned
+	text = fmt.Sprintf("%d of %d planned runs are valid", valid, planned)
+	var bad []string
+	for _, b := range []struct {
+		n    int
+		what string
+	}{{invalid, "invalid"}, {failed, "failed"}, {interrupted, "interrupted"}} {
+		if b.n > 0 {
+			bad = append(bad, fmt.Sprintf("%d %s", b.n, b.what))
+		}
+	}
+	if len(bad) > 0 {
+		text += "; " + strings.Join(bad, ", ") + " and left out of every statistic (below, with reasons)"
+	}
+	return text + ".", int64(valid) >= planned && valid > 0
+}
+
+// short sums a group up in sentences.
+func (g *Group) short() []string {
+	var out []string
+	for _, s := range g.Summary {
+		if s.Flows == 0 {
+			out = append(out, fmt.Sprintf("%s: no valid run.", name(s.Transport)))
+			continue
+		}
+		text := fmt.Sprintf("%s: median %s, aggregate %s, %s of the flows starved", name(s.Transport), rate(s.Goodput.Median), rate(s.AggregateBps), percent(s.StarvedShare))
+		for _, r := range g.Ratios {
+			if r.Transport != s.Transport || r.PerRepetition.N == 0 {
+				continue
+			}
+			text += fmt.Sprintf("; over %s %s", name(r.Baseline), phrase(r.PerRepetition))
+		}
+		out = append(out, text+".")
+	}
+	return out
+}
+
+func phrase(e stats.Estimate) string {
+	text := factor(e.Value) + " in the median repetition"
+	if e.N == 1 {
+		text = factor(e.Value) + " in the only repetition"
+	}
+	switch {
+	case e.HasInterval:
+		text += " (95 %: " + interval(e) + ")"
+	default:
+		text += " (no interval)"
+	}
+	return text
+}
+
+// definition says how a number was obtained.
+type definition struct{ Term, Text string }
+
+func definitions() []definition {
+	return []definition{
+		{"goodput", "Application bytes that arrived at the destination within the measured interval, times 8, over its length. Headers, repetitions, connection set-up and the warm-up do not count. A flow that got nothing through has a goodput of 0 and stays in every statistic."},
+		{"quartiles, median, mean", "Over all flows of all valid repetitions together. Quantiles interpolate linearly between order statistics at (n − 1)p (definition 7 of Hyndman and Fan)."},
+		{"aggregate, Jain’s index, starved", "Taken within each repetition, then averaged. Aggregate: sum of the flows’ goodputs. Jain’s index: (Σx)² / (n Σx²), 1 when all flows get the same, 1/n when one gets everything. Starved: share of flows below " + rate(stats.StarvedBelowBps) + "."},
+		{"sent again", "Retransmitted over sent bytes, as far as the transport reports both."},
+		{"ratio", "Of the same statistic of two transports, over repetitions that both have: the same number and the same seed, so the same topology, pairs of nodes and losses. A ratio to 0 is shown as ×∞."},
+		{"median of the repetitions’ ratios", "The ratio of medians is taken within each repetition; the median of these is shown. One extreme placement moves it little."},
+		{"95 % interval", fmt.Sprintf("Bootstrap, bias-corrected and accelerated (BCa). Whole repetitions are resampled, since the flows of one repetition share its channel and are not independent. Up to 8 repetitions every possible resample is used, beyond that %d drawn with seed %d. With one repetition there is no interval; with fewer than five it is not to be trusted.", stats.Resamples, uint64(BootstrapSeed))},
+		{"lateness", "How much later than due the emulated medium handled an event of its clock. A run in which it exceeds its bound is invalid: the channel was not what the experiment says. In virtual time there is no lateness."},
+		{"airtime", "Within the measured interval, by the medium’s own account."},
+		{"verdict", "matches: our value fulfils the threshold that was fixed before. same direction: it does not, or there is none, but it is on the same side of “no difference” as the source. differs: it is on the other side. not testable: the reason is given. A shortened campaign tests nothing."},
+		{"pooling", "Results of different back ends or campaigns are never pooled, and invalid runs never counted."},
+	}
+}
+
+// banners are what a reader must see before any number.
+func (s *Section) banners() []Row {
+	var out []Row
+	for _, w := range s.Set.Warnings {
+		mark := "weak"
+		if w == dataset.QuickNotice {
+			mark = "quick"
+		}
+		out = append(out, Row{mark, []string{safetext.Line(w, 400)}})
+	}
+	text, ok := s.validity()
+	mark := "bad"
+	if ok {
+		mark = "good"
+	}
+	return append(out, Row{mark, []string{text}})
+}

@@ -38,8 +38,8 @@ type Options struct {
 	Name string
 	// NewDriver makes the driver of one run's nodes.
 	NewDriver func() (node.Driver, error)
-	// Check, if set, says whether this host can make such nodes.
-	Check func() error
+	// Close, if set, is called when the campaign has ended.
+	Close func() error
 	// Env is added to the emulator's environment (the ownership tag).
 	Env []string
 	// Journal, if set, is called before anything is created.
@@ -66,8 +66,13 @@ func (b *Backend) Overhead() time.Duration { return 3 * time.Second }
 // Speed implements backend.Backend.
 func (b *Backend) Speed() float64 { return 1 }
 
-// Close implements backend.Backend; nothing is held between runs.
-func (b *Backend) Close() error { return nil }
+// Close implements backend.Backend.
+func (b *Backend) Close() error {
+	if b.opt.Close == nil {
+		return nil
+	}
+	return b.opt.Close()
+}
 
 // Preflight implements backend.Backend.
 func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
@@ -77,9 +82,6 @@ func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
 			return &backend.ErrUnsupported{Backend: b.Name(), What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
 				Do: "describe the topology by generate or nodes"}
 		}
-	}
-	if b.opt.Check != nil {
-		return b.opt.Check()
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func runCommand(stderr *os.File) *cli.Command {
 	}
 }
 
-func runAction(c *cli.Context, stderr *os.File) error {
+func runAction(c *cli.Context, stderr *os.File) (err error) {
 	e, err := load(c)
 	if err != nil {
 		return err
@@ -123,7 +123,10 @@ func runAction(c *cli.Context, stderr *os.File) error {
 	if err != nil {
 		return err
 	}
-	defer b.Close()
+	defer func() {
+		// What could not be removed must not look like a clean end.
+		err = errors.Join(err, b.Close())
+	}()
 	if err := b.Preflight(c.Context, p); err != nil {
 		return err
 	}

@@ -85,14 +85,14 @@ func (m *Medium) sendNext(s *station, now vtime.Time) {
 			md, sh := s.rtsMode()
 			st.RTS++
 			st.AirTime += s.phy.rts
-			s.sig = signal{kind: kindRts, dst: int32(f.Dst), mode: md, shape: sh, nav: nav}
+			s.sig = signal{kind: KindRts, dst: int32(f.Dst), mode: md, shape: sh, nav: nav}
 			m.transmit(s, now, s.phy.rts)
 			return
 		case s.guarded(f):
 			data := now.Add(s.phy.ctsMy + sifs)
 			nav := sifs + s.dataTime(f) + s.dataNav(q, f, data)
 			st.AirTime += s.phy.ctsMy
-			s.sig = signal{kind: kindCtsSelf, dst: s.id, mode: s.phy.protect, shape: &s.protect, nav: nav}
+			s.sig = signal{kind: KindCtsSelf, dst: s.id, mode: s.phy.protect, shape: &s.protect, nav: nav}
 			m.transmit(s, now, s.phy.ctsMy)
 			return
 		}
@@ -101,11 +101,11 @@ func (m *Medium) sendNext(s *station, now vtime.Time) {
 	if f.sent {
 		st.Retries++
 	}
-	f.sent = true
 	md, sh := s.dataMode(f)
 	d := s.dataTime(f)
 	st.AirTime += d
-	s.sig = signal{kind: kindData, dst: int32(f.Dst), ac: s.cur, wantAck: s.wantsAck(q, f), frame: f, mode: md, shape: sh, nav: s.dataNav(q, f, now)}
+	s.sig = signal{kind: KindData, dst: int32(f.Dst), ac: s.cur, wantAck: s.wantsAck(q, f), retry: f.sent, frame: f, mode: md, shape: sh, nav: s.dataNav(q, f, now)}
+	f.sent = true
 	m.transmit(s, now, d)
 }
 
@@ -122,6 +122,9 @@ func (m *Medium) transmit(s *station, now vtime.Time, d vtime.Duration) {
 	sig := &s.sig
 	sig.src, sig.start, sig.end = s.id, now, now.Add(d)
 	s.transmitting, s.txSince = true, now
+	if m.monitor != nil {
+		m.observe(s)
+	}
 	m.sense(s, now)
 	s.eifs = false
 	ls := m.ch.links[s.id]
@@ -143,7 +146,7 @@ func (m *Medium) txEnd(s *station, now vtime.Time) {
 	s.transmitting = false
 	s.stats.TxTime += now.Sub(s.txSince)
 	switch sig.kind {
-	case kindData:
+	case KindData:
 		if sig.dst != Broadcast {
 			s.countFate(sig)
 		}
@@ -153,13 +156,13 @@ func (m *Medium) txEnd(s *station, now vtime.Time) {
 			break
 		}
 		m.finish(s, now, Sent)
-	case kindRts:
+	case KindRts:
 		s.exch = exchangeWaitCts
 		m.setTimer(s, timerCts, now.Add(s.phy.ctsTimeout))
-	case kindCtsSelf:
+	case KindCtsSelf:
 		s.exch, s.cleared = exchangeGap, true
 		m.setTimer(s, timerGap, now.Add(s.phy.sifs))
-	case kindAck, kindCts:
+	case KindAck, KindCts:
 		s.responding = false
 	}
 	m.sense(s, now)
@@ -239,7 +242,7 @@ func (m *Medium) proceed(s *station, now vtime.Time) {
 func (m *Medium) respond(s *station, now vtime.Time) {
 	s.sig = signal{kind: s.respKind, dst: s.respTo, mode: s.phy.control, shape: &s.control, nav: s.respNav}
 	d := s.phy.ack
-	if s.respKind == kindCts {
+	if s.respKind == KindCts {
 		d = s.phy.cts
 		s.sig.mode, s.sig.shape = s.rtsMode()
 	}
@@ -247,7 +250,7 @@ func (m *Medium) respond(s *station, now vtime.Time) {
 }
 
 // scheduleResponse arranges for an ACK or CTS after SIFS.
-func (m *Medium) scheduleResponse(s *station, now vtime.Time, kind frameKind, to int32, nav vtime.Duration) {
+func (m *Medium) scheduleResponse(s *station, now vtime.Time, kind FrameKind, to int32, nav vtime.Duration) {
 	s.responding, s.respKind, s.respTo, s.respNav = true, kind, to, max(nav, 0)
 	m.setTimer(s, timerRespond, now.Add(s.phy.sifs))
 }

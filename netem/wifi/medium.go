@@ -20,6 +20,8 @@ type Medium struct {
 	calls    []call        // upcalls of the current event
 	flushing bool
 	pool     *Frame
+	monitor  Monitor
+	seen     Transmission // reused for the monitor
 }
 
 // linkState is the state of a link's receiving side.

@@ -138,7 +138,7 @@ func (m *Medium) judge(s *station) rxResult {
 		switch {
 		case r.sig.truncated || r.bad || !r.link.decodes:
 			return rxError
-		case r.sig.kind == kindData && r.link.prob < 1 && !s.errors.Bool(r.link.prob):
+		case r.sig.kind == KindData && r.link.prob < 1 && !s.errors.Bool(r.link.prob):
 			return rxError
 		}
 		return rxOK
@@ -204,10 +204,10 @@ func (m *Medium) received(s *station, sig *signal, k int, res rxResult, now vtim
 	if s.waiting() {
 		q := &s.queues[s.cur]
 		switch {
-		case mine && sig.kind == kindAck && s.exch == exchangeWaitAck && int(sig.src) == q.head.Dst:
+		case mine && sig.kind == KindAck && s.exch == exchangeWaitAck && int(sig.src) == q.head.Dst:
 			m.finish(s, now, Acked)
 			return
-		case mine && sig.kind == kindCts && s.exch == exchangeWaitCts && int(sig.src) == q.head.Dst:
+		case mine && sig.kind == KindCts && s.exch == exchangeWaitCts && int(sig.src) == q.head.Dst:
 			m.clearTimer(s)
 			s.exch, s.late, s.cleared = exchangeGap, false, true
 			m.setTimer(s, timerGap, now.Add(s.phy.sifs))
@@ -218,16 +218,16 @@ func (m *Medium) received(s *station, sig *signal, k int, res rxResult, now vtim
 		m.unanswered(s, now)
 	}
 	switch {
-	case sig.kind == kindData && (mine || sig.dst == Broadcast):
+	case sig.kind == KindData && (mine || sig.dst == Broadcast):
 		m.receivedData(s, sig, k, now)
-	case sig.kind == kindRts && mine:
+	case sig.kind == KindRts && mine:
 		if s.nav <= now {
-			m.scheduleResponse(s, now, kindCts, sig.src, sig.nav-s.phy.sifs-s.phy.cts)
+			m.scheduleResponse(s, now, KindCts, sig.src, sig.nav-s.phy.sifs-s.phy.cts)
 		}
 	}
 	if !mine && sig.nav > 0 {
 		m.setNav(s, now.Add(sig.nav))
-		if sig.kind == kindRts && s.nav == now.Add(sig.nav) {
+		if sig.kind == KindRts && s.nav == now.Add(sig.nav) {
 			m.watchRts(s, now)
 		}
 	}
@@ -235,7 +235,7 @@ func (m *Medium) received(s *station, sig *signal, k int, res rxResult, now vtim
 
 func (m *Medium) receivedData(s *station, sig *signal, k int, now vtime.Time) {
 	if sig.wantAck {
-		m.scheduleResponse(s, now, kindAck, sig.src, sig.nav-s.phy.sifs-s.phy.ack)
+		m.scheduleResponse(s, now, KindAck, sig.src, sig.nav-s.phy.sifs-s.phy.ack)
 	}
 	ls := &m.links[sig.src][k]
 	f := sig.frame

@@ -33,17 +33,6 @@ const (
 	exchangeDone // finished; the next frame of the txop or the end follows within this event
 )
 
-// frameKind is the type of a transmission.
-type frameKind uint8
-
-const (
-	kindData frameKind = iota
-	kindAck
-	kindCts
-	kindRts
-	kindCtsSelf
-)
-
 // fate is what happened to a unicast data frame at its receiver, known to the
 // medium only: it feeds the counters, never the protocol.
 type fate uint8
@@ -57,10 +46,11 @@ const (
 // signal is one transmission on the air. A station has at most one.
 type signal struct {
 	src, dst   int32
-	kind       frameKind
+	kind       FrameKind
 	ac         AC
 	fate       fate
 	wantAck    bool
+	retry      bool
 	truncated  bool
 	frame      *Frame // data only
 	mode       *mode
@@ -149,7 +139,7 @@ type station struct {
 	firstOfTxop bool
 	cleared     bool // CTS or CTS-to-self precedes: data is next
 	late        bool // the timeout has passed while a frame was being received
-	respKind    frameKind
+	respKind    FrameKind
 	respTo      int32
 	respNav     vtime.Duration
 	txopEnd     vtime.Time

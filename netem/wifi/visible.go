@@ -30,7 +30,7 @@ func (m *Medium) visible(s *station) vtime.Time {
 		at = min(at, s.timerAt)
 	case timerRespond:
 		d := s.phy.ack
-		if s.respKind == kindCts {
+		if s.respKind == KindCts {
 			d = s.phy.cts
 		}
 		at = min(at, s.timerAt.Add(d))

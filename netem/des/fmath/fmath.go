@@ -75,7 +75,7 @@ func Pow10(x float64) float64 { return Exp(float64(x * ln10)) }
 func FromDB(x float64) float64 { return Pow10(x / 10) }
 
 // ToDB returns the decibels of the power ratio x.
-func ToDB(x float64) float64 { return 10 * Log10(x) }
+func ToDB(x float64) float64 { return float64(10 * Log10(x)) }
 
 // Pow returns x**y for positive x.
 func Pow(x, y float64) float64 { return Exp(float64(y * Log(x))) }

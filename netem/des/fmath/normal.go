@@ -4,7 +4,7 @@ import "math"
 
 // Erfc returns the complementary error function. For |x| below 2 it sums the
 // Taylor-like series of erf (Abramowitz, Stegun 7.1.6), beyond it evaluates the
-// continued fraction of erfc (7.1.14) backwards; relative error below 1e-13.
+// continued fraction of erfc (7.1.14) backwards; relative error below 1e-12.
 func Erfc(x float64) float64 {
 	switch {
 	case math.IsNaN(x):

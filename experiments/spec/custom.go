@@ -142,7 +142,7 @@ func (h *HopRule) decodeNode(d *decoder, n *node, at string) {
 			d.bad(k, at, "not a number of hops", hopHelp)
 			return
 		}
-		d.value(n.items[i], at+"."+k.text, reflect.ValueOf(&c.Share).Elem(), field{key: k.text, min: "0%", max: "100%"})
+		d.value(n.items[i], at+"."+k.text, reflect.ValueOf(&c.Share).Elem(), field{key: k.text, min: "0%", max: "100%", low: 0, high: 1})
 		sum += float64(c.Share)
 		h.Classes = append(h.Classes, c)
 	}

@@ -3,29 +3,39 @@ package spec
 import (
 	"fmt"
 	"math"
-	"path"
 	"reflect"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
-	"unicode"
+	"sync"
 
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 // field is one key of a block, from the tags of the Go type.
 type field struct {
-	index    int
-	key      string
-	required bool
-	novar    bool // variables are not replaced here
-	min, max string
-	def      string
-	enum     []string
-	pattern  string
+	index     int
+	key       string
+	required  bool
+	novar     bool    // variables are not replaced here
+	min, max  string  // as in a file
+	low, high float64 // the same in the type's unit
+	def       string
+	enum      []string
+	pattern   string
 }
 
+// fieldsOf returns the keys of a struct type, read from its tags once.
 func fieldsOf(t reflect.Type) []field {
+	if f, ok := fieldCache.Load(t); ok {
+		return f.([]field)
+	}
+	f, _ := fieldCache.LoadOrStore(t, readFields(t))
+	return f.([]field)
+}
+
+var fieldCache sync.Map // reflect.Type → []field
+
+func readFields(t reflect.Type) []field {
 	var out []field
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
@@ -38,29 +48,39 @@ func fieldsOf(t reflect.Type) []field {
 		if e := tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, "|")
 		}
+		f.low, f.high = f.limit(t.Field(i).Type, f.min, math.Inf(-1)), f.limit(t.Field(i).Type, f.max, math.Inf(1))
 		out = append(out, f)
 	}
 	return out
 }
 
-// setDefaults fills a block with the values of the tags "default". A tag that
-// does not parse is a mistake of this package, found by every test.
+// setDefaults fills a block with the values of the tags "default".
 func setDefaults(v reflect.Value) {
-	if v.Kind() != reflect.Struct {
-		return
+	if v.Kind() == reflect.Struct {
+		v.Set(defaultsOf(v.Type()))
 	}
-	for _, f := range fieldsOf(v.Type()) {
+}
+
+var defaultCache sync.Map // reflect.Type → reflect.Value; shallow copies share nothing, since defaults hold no pointers
+
+func defaultsOf(t reflect.Type) reflect.Value {
+	if v, ok := defaultCache.Load(t); ok {
+		return v.(reflect.Value)
+	}
+	v := reflect.New(t).Elem()
+	for _, f := range fieldsOf(t) {
 		fv := v.Field(f.index)
 		if f.def == "" {
 			setDefaults(fv)
 			continue
 		}
-		n := &node{text: f.def}
 		d := &decoder{report: &report{}, set: map[string]*node{}}
-		if d.value(n, f.key, fv, f); len(d.report.problems) > 0 {
+		if d.value(&node{text: f.def}, f.key, fv, f); len(d.report.problems) > 0 {
 			panic("spec: default of " + f.key + ": " + d.report.problems[0].Error())
 		}
 	}
+	got, _ := defaultCache.LoadOrStore(t, v)
+	return got.(reflect.Value)
 }
 
 func keysOf(fields []field) []string {
@@ -270,20 +290,18 @@ func allowed(f field, t reflect.Type) string {
 	return kindName(t)
 }
 
-var decimal = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
-
 func (d *decoder) scalar(n *node, at string, v reflect.Value, f field) {
 	x, err := parseScalar(v.Type(), n.text)
 	if err != nil {
 		d.bad(n, at, err.Error(), allowed(f, v.Type()))
 		return
 	}
-	if !f.inRange(v.Type(), x) {
+	if !f.inRange(x) {
 		d.bad(n, at, "out of range", allowed(f, v.Type()))
 		return
 	}
 	if v.Kind() == reflect.String {
-		if len(f.enum) > 0 && !contains(f.enum, n.text) {
+		if len(f.enum) > 0 && !slices.Contains(f.enum, n.text) {
 			d.problem(n, at, Problem{Value: quote(n.text), What: "unknown", Allowed: allowed(f, v.Type()), Hint: suggest(n.text, f.enum)})
 			return
 		}
@@ -293,130 +311,4 @@ func (d *decoder) scalar(n *node, at string, v reflect.Value, f field) {
 		}
 	}
 	v.Set(reflect.ValueOf(x).Convert(v.Type()))
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
-
-// parseScalar reads a text as one of the format's scalar types.
-func parseScalar(t reflect.Type, s string) (any, error) {
-	switch t {
-	case reflect.TypeFor[vtime.Duration]():
-		return vtime.ParseDuration(s)
-	case reflect.TypeFor[vtime.BitRate]():
-		return vtime.ParseBitRate(s)
-	case reflect.TypeFor[vtime.Bytes]():
-		return vtime.ParseBytes(s)
-	case reflect.TypeFor[vtime.Decibel]():
-		return vtime.ParseDecibel(s)
-	case reflect.TypeFor[vtime.DBm]():
-		return vtime.ParseDBm(s)
-	case reflect.TypeFor[vtime.Metres]():
-		return vtime.ParseMetres(s)
-	case reflect.TypeFor[vtime.Fraction]():
-		return vtime.ParseFraction(s)
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return s, nil
-	case reflect.Bool:
-		if s == "true" || s == "false" {
-			return s == "true", nil
-		}
-		return nil, fmt.Errorf("not a truth value")
-	case reflect.Float64:
-		if !decimal.MatchString(s) {
-			return nil, fmt.Errorf("not a number in decimal notation")
-		}
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("the number is too large")
-		}
-		return x, nil
-	}
-	if !decimal.MatchString(s) || strings.Contains(s, ".") {
-		return nil, fmt.Errorf("not a whole number")
-	}
-	if t.Kind() == reflect.Uint64 {
-		x, err := strconv.ParseUint(strings.TrimPrefix(s, "+"), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("out of range")
-		}
-		return x, nil
-	}
-	x, err := strconv.Atoi(s)
-	if err != nil {
-		return nil, fmt.Errorf("the number is too large")
-	}
-	return x, nil
-}
-
-// inRange compares with the tags min and max, which are written as in a file.
-func (f field) inRange(t reflect.Type, x any) bool {
-	num := func(x any) float64 {
-		v := reflect.ValueOf(x)
-		switch {
-		case v.CanInt():
-			return float64(v.Int())
-		case v.CanUint():
-			return float64(v.Uint())
-		}
-		return v.Float()
-	}
-	check := func(tag string, below bool) bool {
-		if tag == "" {
-			return true
-		}
-		limit, err := parseScalar(t, tag)
-		if err != nil {
-			panic("spec: the tag " + tag + " of " + f.key + ": " + err.Error())
-		}
-		if below {
-			return num(x) >= num(limit)
-		}
-		return num(x) <= num(limit)
-	}
-	return check(f.min, true) && check(f.max, false)
-}
-
-type pattern struct {
-	ok      func(string) bool
-	regexp  string // for the schema
-	what    string
-	allowed string
-}
-
-const (
-	nameRegexp      = `^[a-z0-9][a-z0-9._-]{0,63}$`
-	referenceRegexp = `^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$`
-)
-
-// patterns are the kinds of text of the format.
-var patterns = map[string]pattern{
-	"name": {regexp.MustCompile(nameRegexp).MatchString, nameRegexp, "not a name",
-		"lower-case letters, digits, dot, dash and underscore, beginning with a letter or digit, at most 64"},
-	"reference": {regexp.MustCompile(referenceRegexp).MatchString, referenceRegexp, "not a reference", "paper/experiment, for example hop-nsdi09/load30"},
-	"line": {func(s string) bool { return len(s) <= 200 && printable(s, "") }, `^.{0,200}$`, "not one line of plain text",
-		"up to 200 bytes without control characters"},
-	"text": {func(s string) bool { return printable(s, "\n\t") }, "", "holds control characters", "plain text"},
-	"path": {func(s string) bool {
-		return s != "" && len(s) <= 1024 && printable(s, "") && path.Clean(s) != ".."
-	}, "", "not a path", "the path of a file, without control characters"},
-}
-
-// printable refuses control characters, and the invisible ones that make a
-// text read differently from what it is (Unicode categories Cc, Cf, Zl, Zp).
-func printable(s, except string) bool {
-	for _, r := range s {
-		if !unicode.IsPrint(r) && !strings.ContainsRune(except, r) {
-			return false
-		}
-	}
-	return true
 }

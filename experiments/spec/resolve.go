@@ -20,7 +20,8 @@ var quickKeys = []string{"repeat", "warmup", "duration", "sample", keyMatrix}
 // maxWork bounds points × values of a document.
 const maxWork = 5_000_000
 
-// variable keys of the document: where variables are replaced.
+// hasVariables reports whether variables are replaced in the value of a key of
+// the document.
 func hasVariables(key string) bool {
 	if key == keyMatrix || key == keyQuick {
 		return false

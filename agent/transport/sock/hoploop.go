@@ -20,7 +20,7 @@ const sendRun = 64
 // run is the driver: receive, fire timers, send while the queue takes, sleep
 // until a datagram, a deadline or a free place in the queue.
 func (e *hopEndpoint) run() {
-	if !sleepUntil(e.ctx, e.sched.Clock, 0) {
+	if !SleepUntil(e.ctx, e.sched.Clock, 0) {
 		return
 	}
 	fds := []unix.PollFd{{Fd: int32(e.sock.fd), Events: unix.POLLIN}, {Fd: int32(e.wake), Events: unix.POLLIN}}
@@ -126,16 +126,17 @@ func (e *hopEndpoint) send(now vtime.Time) (more bool) {
 			e.hop.TxDone(now, p.Class, 1)
 			continue
 		}
+		e.radio.sending(p.Class)
 		err := e.sock.send(to, transport.HopPort, dscps[p.Class]<<2, p.Buf)
 		switch {
 		case err == nil:
-			e.radio.sent(p.Class)
 			continue
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS):
 			e.facts.sendFull++
 		default:
 			e.facts.sendErrors++
 		}
+		e.radio.unsent(p.Class)
 		// Lost before the queue: to Hop it is one more lost packet.
 		e.hop.TxDone(now, p.Class, 1)
 	}

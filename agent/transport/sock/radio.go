@@ -24,8 +24,11 @@ type radio interface {
 	hop.Radio
 	// at sets the time of the following calls.
 	at(now vtime.Time)
-	// sent notes a frame that was handed to the kernel.
-	sent(c hop.Class)
+	// sending notes a frame that is about to be handed to the kernel: noted
+	// afterwards, the emulator might have counted it already. unsent takes it
+	// back when the kernel refuses it.
+	sending(c hop.Class)
+	unsent(c hop.Class)
 	// departed returns how many frames have left the class's queue since the
 	// last call, and whether the radio can tell.
 	departed(c hop.Class) (k int, known bool)
@@ -56,11 +59,11 @@ type boardRadio struct {
 }
 
 type boardQueue struct {
-	ac       int
-	window   *board.Window
-	left     uint32
-	lost     uint64
-	inFlight bool
+	ac      int
+	window  *board.Window
+	left    uint32
+	lost    uint64
+	filling bool // of the data queue: it takes frames until it is full
 }
 
 func newBoardRadio(b transport.Board, ahead int) *boardRadio {
@@ -74,9 +77,31 @@ func newBoardRadio(b transport.Board, ahead int) *boardRadio {
 
 func (r *boardRadio) at(now vtime.Time) { r.now = now }
 
-func (r *boardRadio) Free(c hop.Class) int { return r.q[c].window.Free(r.now) }
+// Free closes the data queue once it holds what Hop keeps in it, until half of
+// that has left: else every departing frame would cost a wake-up of its own,
+// and the round robin would serve flows by frames instead of by txops.
+func (r *boardRadio) Free(c hop.Class) int {
+	q := &r.q[c]
+	free := q.window.Free(r.now)
+	if c != hop.Data {
+		return free
+	}
+	s := r.board.State(q.ac)
+	held, ahead := s.Queued+q.window.InFlight(r.now), min(r.ahead, s.Limit)
+	switch {
+	case held <= ahead/2:
+		q.filling = true
+	case held >= ahead:
+		q.filling = false
+	}
+	if !q.filling {
+		return 0
+	}
+	return free
+}
 
-func (r *boardRadio) sent(c hop.Class) { r.q[c].window.Sent(r.now, 1) }
+func (r *boardRadio) sending(c hop.Class) { r.q[c].window.Sent(r.now, 1) }
+func (r *boardRadio) unsent(c hop.Class)  { r.q[c].window.Sent(r.now, -1) }
 
 // departed counts the frames that left the queue, and those that never came
 // to it: they, too, will not be sent any more.
@@ -150,7 +175,8 @@ func (r *socketRadio) Free(c hop.Class) int {
 	return max(0, free)
 }
 
-func (r *socketRadio) sent(hop.Class)                 {}
+func (r *socketRadio) sending(hop.Class)              {}
+func (r *socketRadio) unsent(hop.Class)               {}
 func (r *socketRadio) departed(hop.Class) (int, bool) { return 0, false }
 func (r *socketRadio) watch() vtime.Duration          { return 0 }
 func (r *socketRadio) lost() uint64                   { return 0 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,7 +55,7 @@ func (s *Sink) Begin(sched transport.Schedule) {
 // data is refused: a stream has one connection.
 func (s *Sink) Receive(ctx context.Context, conn *net.TCPConn) {
 	if err := s.adopt(conn); err != nil {
-		abort(conn)
+		Abort(conn)
 		if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeNotApplied {
 			s.end(conn, err, false)
 			return
@@ -64,7 +63,7 @@ func (s *Sink) Receive(ctx context.Context, conn *net.TCPConn) {
 		s.node.Log("warn", fmt.Sprintf("flow %d: a connection from %v was refused: %v", s.flow.ID, conn.RemoteAddr(), err))
 		return
 	}
-	cancel := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	cancel := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	defer cancel()
 	s.end(conn, s.read(conn), ctx.Err() != nil)
 }
@@ -91,12 +90,12 @@ func (s *Sink) adopt(conn *net.TCPConn) error {
 		if s.meter.Total() > 0 {
 			return errors.New("the flow has a connection")
 		}
-		abort(s.conn) // the source gave up on it and tried again
+		Abort(s.conn) // the source gave up on it and tried again
 	}
 	now := s.sched.Clock.Now()
 	s.conn, s.result.CC, s.result.Established = conn, cc, now
 	s.result.Attempts++
-	return conn.SetReadDeadline(wall(s.sched.Clock, s.stop))
+	return conn.SetReadDeadline(Wall(s.sched.Clock, s.stop))
 }
 
 // readBuffer bounds one read, in bytes. A read never waits to fill it.
@@ -161,10 +160,10 @@ func (s *Sink) end(conn *net.TCPConn, err error, ordered bool) {
 	if s.result.Finished {
 		_ = conn.Close() // everything is read; the source waits for this
 	} else {
-		abort(conn)
+		Abort(conn)
 	}
 	// Before the first byte the source may try again.
-	if failure := judge(s.flow.ID, now, s.stop, ordered, err); failure != nil && (s.meter.Total() > 0 || failure.Code != proto.CodeFlow) {
+	if failure := Judge(s.flow.ID, now, s.stop, ordered, err); failure != nil && (s.meter.Total() > 0 || failure.Code != proto.CodeFlow) {
 		s.result.Error, s.ended = failure, true
 		s.node.Event(proto.Event{Flow: s.flow.ID, Side: proto.Destination, Kind: proto.Failed, T: now, Error: failure})
 	}

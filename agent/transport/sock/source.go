@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,7 +69,7 @@ func (s *Source) Probe() (proto.FlowSetup, error) {
 // error or the end of ctx, whichever is first. It returns with the connection
 // closed.
 func (s *Source) Run(ctx context.Context, sched transport.Schedule) {
-	if !sleepUntil(ctx, sched.Clock, s.flow.Start) {
+	if !SleepUntil(ctx, sched.Clock, s.flow.Start) {
 		return
 	}
 	stop := sched.FlowStop(&s.flow)
@@ -81,25 +82,94 @@ func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time
 	if err != nil {
 		return err
 	}
-	deadline := wall(clock, stop)
-	if err := conn.SetDeadline(deadline); err != nil {
+	if err := conn.SetDeadline(Wall(clock, stop)); err != nil {
 		return err
 	}
-	cancel := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	cancel := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })
 	defer cancel()
+	// The other end says nothing but why it gives up, and closes when it has
+	// everything.
+	said := make(chan error, 1)
+	go func() {
+		err := listen(conn)
+		said <- err
+		if err != nil {
+			_ = conn.SetWriteDeadline(past) // ends the writing
+		}
+	}()
+	err = s.send(ctx, conn, clock, stop)
+	if err == nil {
+		err = conn.CloseWrite()
+	}
+	if err == nil {
+		err = <-said
+	} else {
+		err = explained(conn, err, said)
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.result.Finished, s.result.FinishedAt = true, clock.Now()
+	s.mu.Unlock()
+	return nil
+}
+
+// explained returns the reason that the other end gave for what ended the
+// writing, if it gave one.
+func explained(conn *net.TCPConn, err error, said <-chan error) error {
+	select {
+	case reason := <-said:
+		// It came first and ended the writing.
+		if reason != nil {
+			return reason
+		}
+		return err
+	default:
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = conn.SetReadDeadline(past) // our own stop: there is nothing to wait for
+	} else {
+		_ = conn.SetReadDeadline(time.Now().Add(lastWords))
+	}
+	if reason := <-said; reason != nil && !errors.Is(reason, os.ErrDeadlineExceeded) {
+		return reason
+	}
+	return err
+}
+
+// past is a deadline that ends every wait at once.
+var past = time.Unix(1, 0)
+
+// lastWords is how long a source that cannot write any more listens for the
+// reason.
+const lastWords = 50 * time.Millisecond
+
+// listen reads what the other end says until it closes: nothing when it has
+// received everything, else why it gave up.
+func listen(conn *net.TCPConn) error {
+	b, err := io.ReadAll(io.LimitReader(conn, MaxReason))
+	if len(b) > 0 {
+		return errors.New(strings.ToValidUTF8(string(b), "?"))
+	}
+	return err
+}
+
+// MaxReason bounds the text with which the other end gives up, in bytes.
+const MaxReason = 500
+
+// send writes the preamble and the application's data.
+func (s *Source) send(ctx context.Context, conn *net.TCPConn, clock transport.Clock, stop vtime.Time) error {
 	if _, err := conn.Write(s.preamble); err != nil {
 		return err
 	}
 	pattern := workload.NewPattern(s.flow.ID)
-	for {
+	for !s.app.Finished() {
 		// Only this goroutine takes from the application; mu is for readers.
 		now := clock.Now()
 		ready := s.app.Ready(now)
-		if ready == 0 && s.app.Finished() {
-			break
-		}
 		if ready == 0 {
-			if !sleepUntil(ctx, clock, vtime.Min(s.app.Next(now), stop)) {
+			if !SleepUntil(ctx, clock, vtime.Min(s.app.Next(now), stop)) {
 				return ctx.Err()
 			}
 			if clock.Now() >= stop {
@@ -107,8 +177,7 @@ func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time
 			}
 			continue
 		}
-		piece := pattern.At(int64(s.app.Taken()), int(min(ready, workload.MaxChunk)))
-		n, err := conn.Write(piece)
+		n, err := conn.Write(pattern.At(int64(s.app.Taken()), int(min(ready, workload.MaxChunk))))
 		s.mu.Lock()
 		s.app.Take(clock.Now(), vtime.Bytes(n))
 		s.mu.Unlock()
@@ -116,86 +185,29 @@ func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time
 			return err
 		}
 	}
-	if err := conn.CloseWrite(); err != nil {
-		return err
-	}
-	// The destination closes when it has everything.
-	var b [1]byte
-	switch _, err := conn.Read(b[:]); {
-	case errors.Is(err, io.EOF):
-		s.mu.Lock()
-		s.result.Finished, s.result.FinishedAt = true, clock.Now()
-		s.mu.Unlock()
-		return nil
-	case err != nil:
-		return err
-	}
-	return errors.New("the destination sent data on a one-way flow")
+	return nil
 }
 
-// Pauses between attempts to connect.
-const (
-	retryFirst = 200 * time.Millisecond
-	retryMost  = 2 * time.Second
-)
-
-// connect tries until the connection stands. Lost SYNs are the kernel's
-// business within an attempt (RFC 9293 §3.8.1); a refusal or an unreachable
-// destination ends an attempt and is tried again.
+// connect makes the flow's connection.
 func (s *Source) connect(ctx context.Context, clock transport.Clock, stop vtime.Time) (*net.TCPConn, error) {
 	until := stop
 	if w := s.flow.Options.ConnectWithin; w > 0 {
 		until = vtime.Min(stop, s.flow.Start.Add(w))
 	}
-	d := net.Dialer{Control: s.opt.control, KeepAlive: -1, Deadline: wall(clock, until)}
-	d.SetMultipathTCP(false)
-	if s.flow.SrcAddr.IsValid() {
-		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.flow.SrcAddr, 0))
-	}
-	var last error
-	for pause := retryFirst; ; pause = min(2*pause, retryMost) {
+	d := Dialer{Flow: s.flow.ID, From: s.flow.SrcAddr, To: s.to, Opt: s.opt, Clock: clock, Until: until}
+	conn, err := d.Connect(ctx, func() {
 		s.mu.Lock()
 		s.result.Attempts++
 		s.mu.Unlock()
-		c, err := d.DialContext(ctx, "tcp4", s.to.String())
-		if err == nil {
-			conn := c.(*net.TCPConn)
-			if err := s.established(conn, clock.Now()); err != nil {
-				abort(conn)
-				return nil, err
-			}
-			return conn, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		retry := errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ETIMEDOUT) || errors.Is(err, unix.EHOSTUNREACH) ||
-			errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.ECONNABORTED)
-		if e, ok := errors.AsType[*proto.Error](err); ok {
-			return nil, e
-		}
-		timedOut := errors.Is(err, os.ErrDeadlineExceeded) || clock.Now() >= until
-		if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() && !errors.Is(err, unix.ETIMEDOUT) {
-			timedOut = true
-		}
-		if retry {
-			last = err
-		}
-		if timedOut || retry && clock.Now().Add(vtime.FromStd(pause)) >= until {
-			e := &proto.Error{Code: proto.CodeTimeout, What: fmt.Sprintf("flow %d set-up", s.flow.ID),
-				Detail: fmt.Sprintf("no connection from %v to %v between %v and %v", s.flow.SrcAddr, s.to, s.flow.Start, until)}
-			if last != nil {
-				e.Detail += "; the last attempt: " + last.Error()
-			}
-			return nil, e
-		}
-		if !retry {
-			return nil, err
-		}
-		if !sleepUntil(ctx, clock, clock.Now().Add(vtime.FromStd(pause))) {
-			return nil, ctx.Err()
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
+	if err := s.established(conn, clock.Now()); err != nil {
+		Abort(conn)
+		return nil, err
+	}
+	return conn, nil
 }
 
 func (s *Source) established(conn *net.TCPConn, now vtime.Time) error {
@@ -229,37 +241,14 @@ func (s *Source) finish(now, stop vtime.Time, ordered bool, err error) {
 		if s.result.Finished {
 			s.conn.Close()
 		} else {
-			abort(s.conn)
+			Abort(s.conn)
 		}
 		s.conn = nil
 	}
 	s.result.Total = s.app.Taken()
-	if s.result.Error = judge(s.flow.ID, now, stop, ordered, err); s.result.Error != nil {
+	if s.result.Error = Judge(s.flow.ID, now, stop, ordered, err); s.result.Error != nil {
 		s.node.Event(proto.Event{Flow: s.flow.ID, Side: proto.Source, Kind: proto.Failed, T: now, Error: s.result.Error})
 	}
-}
-
-// judge decides whether the end of a connection is an error of the flow: not
-// when the flow was stopped, by the schedule or by order.
-func judge(flow int, now, stop vtime.Time, ordered bool, err error) *proto.Error {
-	if err == nil || ordered {
-		return nil
-	}
-	if e, ok := errors.AsType[*proto.Error](err); ok {
-		return e
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || now >= stop.Add(-stopSlack) {
-		return nil
-	}
-	return &proto.Error{Code: proto.CodeFlow, What: fmt.Sprintf("flow %d", flow), Detail: fmt.Sprintf("it ended at %v, %v before its stop: %v", now, stop.Sub(now), err)}
-}
-
-// abort closes a connection with a reset, so that nothing of it outlives the
-// flow: neither unsent data nor a retransmission timer.
-func abort(c *net.TCPConn) {
-	// Both fail only when the connection is gone already.
-	_ = c.SetLinger(0)
-	_ = c.Close()
 }
 
 // Sample reads the connection; ok is false while there is none.

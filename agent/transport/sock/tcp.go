@@ -203,7 +203,7 @@ func (e *tcpEndpoint) accept(s *tcpSink) {
 		}
 		from := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 		if from != s.flow.SrcAddr {
-			abort(c)
+			Abort(c)
 			e.node.Log("warn", fmt.Sprintf("flow %d: a connection from %v was refused: the source is %v", s.flow.ID, from, s.flow.SrcAddr))
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 // its reset travels faster than our timer fires.
 const stopSlack = 100 * vtime.Millisecond
 
-// sleepUntil waits for a moment of the run; false means that ctx ended first.
-func sleepUntil(ctx context.Context, c transport.Clock, at vtime.Time) bool {
+// SleepUntil waits for a moment of the run; false means that ctx ended first.
+func SleepUntil(ctx context.Context, c transport.Clock, at vtime.Time) bool {
 	d := at.Sub(c.Now())
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -31,8 +31,8 @@ func sleepUntil(ctx context.Context, c transport.Clock, at vtime.Time) bool {
 	}
 }
 
-// wall converts a moment of the run to the time that deadlines are set in. It
+// Wall converts a moment of the run to the time that deadlines are set in. It
 // uses the monotonic clock on both sides.
-func wall(c transport.Clock, at vtime.Time) time.Time {
+func Wall(c transport.Clock, at vtime.Time) time.Time {
 	return time.Now().Add(at.Sub(c.Now()).Std())
 }

@@ -91,7 +91,6 @@ func (c *Conn) writeXmit(noNagle bool, mode pushMode) bool {
 	snd := &c.snd
 	mss := c.currentMSS()
 	maxSegs := c.tsoSegs(mss)
-	goal := min(int64(gsoMax/mss*mss), int64(max(snd.maxWnd>>1, 536)))
 	total := 0
 	var cwndLimited, rwndLimited bool
 	for snd.pending() {
@@ -106,9 +105,7 @@ func (c *Conn) writeXmit(noNagle bool, mode pushMode) bool {
 			quota = 1
 		}
 		quota = min(quota, maxSegs)
-		all := snd.unsent()
-		n := int(min(all, max(goal, int64(quota*mss))))
-		last := int64(n) == all
+		n, last := c.headBuffer(quota*mss, mss)
 		if !c.fitsWindow() {
 			rwndLimited = true
 			break
@@ -123,6 +120,7 @@ func (c *Conn) writeXmit(noNagle bool, mode pushMode) bool {
 			}
 			n = min(n, c.splitPoint(n, last, mss, quota, noNagle))
 		}
+		snd.headLeft -= n
 		total += c.sendBurst(n, mss, last)
 		if mode == pushProbe {
 			break
@@ -143,6 +141,31 @@ func (c *Conn) writeXmit(noNagle bool, mode pushMode) bool {
 		return false
 	}
 	return snd.packets == 0 && snd.pending()
+}
+
+// headBuffer returns the length of the buffer at the head of the send queue,
+// and whether it is the only one. Linux cuts what is written into buffers of
+// up to 64 kB, a multiple of the MSS but at most half the largest window seen;
+// a burst does not span two of them unless the first holds less than the
+// burst wants (tcp_grow_skb). The odd segment at the end of a buffer is why a
+// full-speed flow sends a single segment now and then.
+func (c *Conn) headBuffer(want, mss int) (n int, last bool) {
+	snd := &c.snd
+	all := int(min(snd.unsent(), 1<<30))
+	goal := min(gsoMax, int(min(max(snd.maxWnd>>1, 536), gsoMax)))
+	goal = max(goal/mss, 1) * mss
+	if snd.headLeft <= 0 {
+		snd.headLeft = max(goal-snd.stolen, mss)
+		snd.stolen = 0
+	}
+	n = min(snd.headLeft, all)
+	if n < want && n < all {
+		take := min(want-n, all-n, goal)
+		n += take
+		snd.stolen += take
+		snd.headLeft = n
+	}
+	return n, n == all
 }
 
 // splitPoint returns how many bytes of the burst may leave now.

@@ -80,8 +80,9 @@ func (c *Conn) rackDetect() int64 {
 	return wait
 }
 
-// timeoutMin is TCP_TIMEOUT_MIN_US: two ticks.
-func (c *Conn) timeoutMin() int64 { return 2 * int64(c.jiffy) / 1000 }
+// timeoutMin is TCP_TIMEOUT_MIN_US: added to the reordering and the probe
+// timer for the peer's and the timer's coarseness.
+const timeoutMin = 2000
 
 // rackMark runs the detection after an ACK and reports whether it started the
 // reordering timer.
@@ -92,7 +93,7 @@ func (c *Conn) rackMark() bool {
 	c.rk.advanced = false
 	wait := c.rackDetect()
 	if wait > 0 {
-		c.setXmit(timerReo, wait+c.timeoutMin())
+		c.setXmit(timerReo, wait+timeoutMin)
 	}
 	return wait > 0
 }

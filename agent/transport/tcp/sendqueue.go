@@ -53,6 +53,8 @@ type sender struct {
 	sml       uint64 // end of the last small segment (Minshall's Nagle)
 	wakeAfter bool   // the application met a full buffer (SOCK_NOSPACE)
 	buf       int64  // sk_sndbuf
+	headLeft  int    // bytes left of the buffer at the head of the unsent ones
+	stolen    int    // bytes taken from the buffer behind it
 
 	// The retransmission queue: a ring of records by ordinal.
 	ring       []sent

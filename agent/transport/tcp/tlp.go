@@ -4,7 +4,7 @@ package tcp
 
 // scheduleProbe starts the probe timer if a probe is allowed and reports it:
 // with SACK, outside recovery. The timeout is 2·SRTT (RFC 8985 §7.2) plus two
-// ticks, or with one segment in flight plus the minimum RTO for a delayed
+// milliseconds, or with one segment in flight plus the minimum RTO for a delayed
 // ACK; never later than the RTO.
 func (c *Conn) scheduleProbe(advancing bool) bool {
 	if !c.cfg.TLP || c.snd.packets == 0 || !c.syn.sack || c.w.State != Open && c.w.State != CWR {
@@ -16,7 +16,7 @@ func (c *Conn) scheduleProbe(advancing bool) bool {
 		if c.snd.packets == 1 {
 			pto += c.rtoMin()
 		} else {
-			pto += c.timeoutMin()
+			pto += timeoutMin
 		}
 	}
 	rto := c.est.rto

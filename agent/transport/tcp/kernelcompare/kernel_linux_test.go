@@ -314,6 +314,7 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 		return sock(&cs)
 	}))
 	var received atomic.Uint64
+	accepted := make(chan error, 1)
 	var wg sync.WaitGroup
 	wg.Add(2)
 	go func() { // receiver
@@ -322,6 +323,7 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 		fifo(10)
 		var err error
 		as, _, err = unix.Accept(ls)
+		accepted <- err
 		if err != nil {
 			return
 		}
@@ -352,6 +354,7 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 		}
 	}()
 	fail(<-started)
+	fail(<-accepted)
 	time.Sleep(vtime.FromSeconds(s.warm).Std())
 
 	info := func(fd int) (*unix.TCPInfo, error) {
@@ -374,7 +377,7 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 		n++
 		if os.Getenv("HOPBED_KC_TRACE") != "" {
 			j := must(info(as))
-			t.Logf("k t=%.1f cwnd %d ssthresh %d rtt %d unacked %d sacked %d lost %d state %d rcv_space %d rcvrtt %d sndwnd %d", time.Since(t0).Seconds(), i.Snd_cwnd, i.Snd_ssthresh, i.Rtt, i.Unacked, i.Sacked, i.Lost, i.Ca_state, j.Rcv_space, j.Rcv_rtt, i.Snd_wnd)
+			t.Logf("k t=%.1f cwnd %d ssthresh %d rtt %d unacked %d sacked %d lost %d state %d rcv_space %d rcvrtt %d sndwnd %d acks %d/%d", time.Since(t0).Seconds(), i.Snd_cwnd, i.Snd_ssthresh, i.Rtt, i.Unacked, i.Sacked, i.Lost, i.Ca_state, j.Rcv_space, j.Rcv_rtt, i.Snd_wnd, j.Segs_out, j.Data_segs_in)
 		}
 		next := t0.Add(time.Duration(k+1) * 100 * time.Millisecond)
 		if next.Sub(t0).Seconds() > s.secs+1e-9 {

@@ -72,6 +72,9 @@ func sweep(ctx context.Context, dir string, w *os.File, verbose bool) error {
 			}
 			continue
 		}
+		if verbose && len(c.Removed)+len(c.Left) == 0 {
+			fmt.Fprintf(w, "%s was killed and left nothing but its journal\n", clean(c.Owner))
+		}
 		for _, r := range c.Removed {
 			fmt.Fprintf(w, "removed what %s left: %s\n", clean(c.Owner), clean(r))
 		}

@@ -27,13 +27,30 @@ type Backend interface {
 	// how many virtual seconds pass in a wall second (1 for live nodes).
 	Overhead() time.Duration
 	Speed() float64
-	// Run carries out one run and returns all that it measured. The record's
+	// Run carries out one run (several at once where the back end is Parallel)
+	// and returns all that it measured. The record's
 	// Run.InvalidReasons and Run.Warnings hold the verdict of the back end's
 	// own checks. An error means that there is no result; whatever the run had
 	// created is gone when Run returns, or named in the error.
 	Run(ctx context.Context, s *plan.Scenario, progress Progress) (*store.RunRecord, error)
 	// Close gives back what the back end holds between runs.
 	Close() error
+}
+
+// Parallel is implemented by back ends whose runs do not disturb each other.
+type Parallel interface {
+	// Parallel is how many runs may go on at once; at least 1. What a run
+	// gives does not depend on it.
+	Parallel() int
+}
+
+// Parallelism returns how many runs a back end carries out at once: 1 unless it
+// says more.
+func Parallelism(b Backend) int {
+	if p, ok := b.(Parallel); ok {
+		return max(1, p.Parallel())
+	}
+	return 1
 }
 
 // Fatal marks an error after which no other run of the plan can succeed

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/hopbed/hopbed/agent/proto"
-	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -85,33 +84,6 @@ func takesPart(f proto.Flow, node int) bool {
 		}
 	}
 	return false
-}
-
-// orders translates the scenario's flows into the agents' words.
-func orders(s *plan.Scenario) []proto.Flow {
-	c := s.Config()
-	var out []proto.Flow
-	for _, f := range s.Flows {
-		g := c.Flows[f.Group]
-		p := proto.Flow{
-			ID: f.ID, Transport: string(g.Transport), Src: f.Src, Dst: f.Dst,
-			SrcAddr: tap.Addr(f.Src), DstAddr: tap.Addr(f.Dst), Path: f.Path,
-			Workload: workload.Spec{Kind: workload.Kind(g.Workload.Kind), Size: g.Workload.Size},
-		}
-		switch g.Transport.Family() {
-		case spec.FamilyHopByHopTCP:
-			p.Options.RelayBuffer = c.Transports.HopByHopTCP.RelayBuffer
-		case spec.FamilyHop:
-			p.Options.BlockSize = c.Transports.Hop.Block
-		case spec.FamilyTCP:
-			o := c.Transports.TCP
-			p.Options.MSS, p.Options.SendBuffer, p.Options.ReceiveBuffer = int(o.MSS), o.SendBuffer, o.ReceiveBuffer
-		case spec.FamilyUDP:
-			p.Options.Rate, p.Options.PacketSize = c.Transports.UDP.Rate, c.Transports.UDP.Packet
-		}
-		out = append(out, p)
-	}
-	return out
 }
 
 // hopConfig is Hop's configuration on the wire; the agent adds the node's own

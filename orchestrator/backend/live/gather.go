@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/hopbed/hopbed/agent/proto"
-	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
@@ -40,12 +40,12 @@ func (g *gatherer) drain(node int, name string, c *proto.Client) {
 		switch {
 		case a.Samples != nil:
 			g.mu.Lock()
-			for _, s := range a.Samples.Samples {
-				g.samples = append(g.samples, sampleRow(node, s))
+			for k := range a.Samples.Samples {
+				g.samples = append(g.samples, backend.SampleRow(node, &a.Samples.Samples[k]))
 			}
 			g.mu.Unlock()
 		case a.Event != nil:
-			g.add(eventRow(node, a.Event))
+			g.add(backend.EventRow(node, a.Event))
 		case a.Log != nil:
 			g.mu.Lock()
 			g.logs++
@@ -82,47 +82,4 @@ func (g *gatherer) finish(rec *store.RunRecord) {
 	}
 	slices.SortStableFunc(g.events, func(a, b store.Event) int { return cmp.Compare(a.TUs.Or(0), b.TUs.Or(0)) })
 	rec.Events = append(rec.Events, g.events...)
-}
-
-func micros(t vtime.Time) int64 { return int64(t) / 1000 }
-
-func sampleRow(node int, s proto.Sample) store.Sample {
-	row := store.Sample{Flow: s.Flow, Side: string(s.Side), Node: node, TUs: micros(s.T)}
-	switch s.Side {
-	case proto.Destination:
-		row.DeliveredBytes = store.Some(int64(s.Delivered))
-	case proto.Source, proto.Relay:
-		if s.Sent > 0 || s.Side == proto.Source {
-			row.SentBytes = store.Some(int64(s.Sent))
-			row.RetransBytes = store.Some(int64(s.Retrans))
-		}
-	}
-	if s.CwndPackets > 0 {
-		row.CwndPackets = store.Some(float64(s.CwndPackets))
-		row.InFlightPackets = store.Some(float64(s.InFlight))
-		row.RetransSegments = store.Some(s.RetransPackets)
-	}
-	if s.SRTT > 0 {
-		row.SRTTUs = store.Some(int64(s.SRTT) / 1000)
-		row.RTTVarUs = store.Some(int64(s.RTTVar) / 1000)
-	}
-	if s.MinRTT > 0 {
-		row.MinRTTUs = store.Some(int64(s.MinRTT) / 1000)
-	}
-	if s.BlocksHeld > 0 || s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0 {
-		row.BlocksHeld = store.Some(s.BlocksHeld)
-		row.BlocksWithheld = store.Some(s.Withheld)
-	}
-	return row
-}
-
-func eventRow(node int, e *proto.Event) store.Event {
-	row := store.Event{
-		TUs: store.Some(micros(e.T)), Node: store.Some(int64(node)), Flow: store.Some(int64(e.Flow)),
-		Kind: string(e.Kind), Text: string(e.Side),
-	}
-	if e.Error != nil {
-		row.Text = e.Error.Error()
-	}
-	return row
 }

@@ -181,7 +181,7 @@ func (r *session) start(ctx context.Context) error {
 		return err
 	}
 	r.tell("configure", 0, 0)
-	flows := orders(r.s)
+	flows := backend.Orders(r.s, tap.Addr)
 	readbacks := make([]*proto.Readback, n)
 	err = r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
 		cfg, err := configureNode(r.s, i, flows)
@@ -326,7 +326,7 @@ func (r *session) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	collectFlows(r.rec, r.s, results)
+	backend.CollectFlows(r.rec, r.s, results)
 	collectNodes(r.rec, results)
 	collectMedium(r.rec, report)
 	return r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {

@@ -1,4 +1,4 @@
-package live
+package backend
 
 import (
 	"strings"
@@ -6,9 +6,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/experiments/spec"
-	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
-	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
@@ -38,27 +36,6 @@ func scenario(t *testing.T) *plan.Scenario {
 	return s
 }
 
-func TestConfigureGivesEveryNodeItsRoutesAndFlows(t *testing.T) {
-	s := scenario(t)
-	flows := orders(s)
-	cfg, err := configureNode(s, 0, flows)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(cfg.Routes) != 2 || cfg.Routes[0].Via.IsValid() || cfg.Routes[1].Via != tap.Addr(1) {
-		t.Errorf("routes of a: %+v; want b as a neighbour and c through it", cfg.Routes)
-	}
-	if len(cfg.Neighbours) != 1 || cfg.Neighbours[0].HardwareAddress != tap.HardwareAddr(1).String() {
-		t.Errorf("neighbours of a: %+v; want b alone", cfg.Neighbours)
-	}
-	if len(cfg.Flows) != 2 || cfg.Flows[1].Workload.Size != 1_000_000 || cfg.Flows[1].Options.BlockSize == 0 {
-		t.Errorf("flows of a: %+v", cfg.Flows)
-	}
-	if b, _ := configureNode(s, 1, flows); len(b.Flows) != 2 {
-		t.Errorf("the relay b must know both flows, it knows %d", len(b.Flows))
-	}
-}
-
 // results is what three healthy agents would report.
 func results() []*proto.Results {
 	second := vtime.Time(vtime.Second)
@@ -77,10 +54,10 @@ func results() []*proto.Results {
 func collected(t *testing.T, change func([]*proto.Results)) *store.RunRecord {
 	t.Helper()
 	s := scenario(t)
-	rec := backend.NewRecord(s, func(int) string { return "" })
+	rec := NewRecord(s, func(int) string { return "" })
 	r := results()
 	change(r)
-	collectFlows(rec, s, r)
+	CollectFlows(rec, s, r)
 	return rec
 }
 

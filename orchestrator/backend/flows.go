@@ -1,0 +1,142 @@
+package backend
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// measuredSlack is how far from its nominal moment a destination may have read
+// its counter at either end of the measured interval, as a share of the
+// interval: beyond it the goodput would be off by as much.
+const measuredSlack = 0.01
+
+// sides are the accounts that the ends of a flow gave of it.
+type sides struct {
+	src, dst *proto.FlowResult
+	relays   []*proto.FlowResult
+}
+
+// CollectFlows turns the accounts of a run's nodes into the record's flows; an
+// entry may be nil where a node gave none.
+func CollectFlows(rec *store.RunRecord, s *plan.Scenario, results []*proto.Results) {
+	byFlow := make([]sides, len(s.Flows))
+	for _, r := range results {
+		if r == nil {
+			continue
+		}
+		for i := range r.Flows {
+			f := &r.Flows[i]
+			if f.Flow < 0 || f.Flow >= len(byFlow) {
+				rec.Run.InvalidReasons = append(rec.Run.InvalidReasons, fmt.Sprintf("node %d reports a flow %d that nobody asked for", r.Node, f.Flow))
+				continue
+			}
+			switch f.Side {
+			case proto.Source:
+				byFlow[f.Flow].src = f
+			case proto.Destination:
+				byFlow[f.Flow].dst = f
+			case proto.Relay:
+				byFlow[f.Flow].relays = append(byFlow[f.Flow].relays, f)
+			}
+		}
+	}
+	for i := range rec.Flows {
+		settle(&rec.Flows[i], s, byFlow[i])
+	}
+}
+
+// settle decides what one flow's result is. A flow that could not get anything
+// through is starved: its goodput of 0 is a measurement. A flow whose account
+// is missing or damaged has no goodput at all.
+func settle(row *store.Flow, s *plan.Scenario, a sides) {
+	c := s.Config()
+	if a.src == nil || a.dst == nil {
+		row.Status, row.Error = store.FlowFailed, missing(a)
+		return
+	}
+	row.CC = a.src.CC
+	// Set-up counts from the moment a connection stood; Hop has no connection.
+	if a.src.Established > 0 {
+		row.SetupS = store.Some(a.src.SetupTime.Seconds())
+	}
+	if l := a.src.Last; l != nil {
+		row.SentBytes = store.Some(int64(l.Sent))
+		row.RetransBytes = store.Some(int64(l.Retrans))
+		if l.CwndPackets > 0 {
+			row.Timeouts = store.Some(l.Timeouts)
+		}
+	}
+	row.Counters["source_bytes"] = int64(a.src.Total)
+	row.Counters["total_bytes"] = int64(a.dst.Total)
+	if a.src.Attempts > 0 {
+		row.Counters["connect_attempts"] = int64(a.src.Attempts)
+	}
+	for _, r := range a.relays {
+		row.Counters["relay_max_held_bytes"] = max(row.Counters["relay_max_held_bytes"], int64(r.MaxHeld))
+	}
+	if c.Flows[s.Flows[row.Flow].Group].Transport.Family() == spec.FamilyHop {
+		row.Blocks = store.Some(a.dst.Blocks)
+		row.CorruptBlocks = store.Some(a.dst.Corrupt)
+		row.Counters["blocks_acknowledged"] = a.src.Blocks
+	}
+	if a.dst.Finished {
+		row.CompletionS = store.Some(a.dst.FinishedAt.Seconds())
+	}
+	row.Status, row.Error = verdict(row, a)
+	if row.Status != store.FlowFailed {
+		if err := measuredOverInterval(c, a.dst); err != nil {
+			row.Status, row.Error = store.FlowFailed, err.Error()
+		}
+	}
+	if row.Status == store.FlowFailed {
+		return
+	}
+	row.Bytes = int64(a.dst.Bytes)
+	row.GoodputBps = store.Goodput(row.Bytes, c.Duration.Seconds())
+}
+
+func verdict(row *store.Flow, a sides) (store.FlowStatus, string) {
+	for _, r := range append([]*proto.FlowResult{a.src, a.dst}, a.relays...) {
+		if r.Error == nil {
+			continue
+		}
+		if r.Error.Code == proto.CodeTimeout {
+			return store.FlowTimeout, r.Error.Error()
+		}
+		return store.FlowFailed, r.Error.Error()
+	}
+	if row.Size.OK && !a.dst.Finished {
+		return store.FlowTimeout, "not all of the " + strconv.FormatInt(row.Size.V, 10) + " bytes had arrived at the end"
+	}
+	return store.FlowOK, ""
+}
+
+func missing(a sides) string {
+	switch {
+	case a.src == nil && a.dst == nil:
+		return "neither end reported"
+	case a.src == nil:
+		return "the source did not report"
+	}
+	return "the destination did not report"
+}
+
+// measuredOverInterval checks that the destination read its counter at the
+// ends of the measured interval.
+func measuredOverInterval(c *spec.Config, dst *proto.FlowResult) error {
+	if dst.MeasuredTo == 0 && dst.Total == 0 {
+		return nil // nothing ever arrived: there was nobody to read a counter
+	}
+	slack := vtime.Duration(measuredSlack * float64(c.Duration))
+	from, to := dst.MeasuredFrom.Sub(vtime.Time(c.Warmup)), dst.MeasuredTo.Sub(vtime.Time(c.Warmup+c.Duration))
+	if from > slack || from < -slack || to > slack || to < -slack {
+		return fmt.Errorf("the destination read its counter %v and %v off the measured interval's ends (allowed: %v)", from, to, slack)
+	}
+	return nil
+}

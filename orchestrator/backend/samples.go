@@ -1,0 +1,76 @@
+package backend
+
+import (
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+func micros(t vtime.Time) int64 { return int64(t) / 1000 }
+
+// SampleRow is the row of one observation; what the side or the transport does
+// not know stays missing.
+func SampleRow(node int, s *proto.Sample) store.Sample {
+	row := store.Sample{Flow: s.Flow, Side: string(s.Side), Node: node, TUs: micros(s.T)}
+	if s.Side == proto.Destination {
+		row.DeliveredBytes = store.Some(int64(s.Delivered))
+	}
+	if s.Side == proto.Source || s.Sent > 0 {
+		row.SentBytes = store.Some(int64(s.Sent))
+		row.RetransBytes = store.Some(int64(s.Retrans))
+	}
+	if s.CwndPackets > 0 { // a TCP connection's sender
+		tcpColumns(&row, s)
+	}
+	if s.Side == proto.Relay && (s.Held > 0 || s.CwndPackets > 0) {
+		row.HeldBytes = store.Some(int64(s.Held))
+	}
+	if s.SRTT > 0 {
+		row.SRTTUs = store.Some(int64(s.SRTT) / 1000)
+		row.RTTVarUs = store.Some(int64(s.RTTVar) / 1000)
+	}
+	if s.MinRTT > 0 {
+		row.MinRTTUs = store.Some(int64(s.MinRTT) / 1000)
+	}
+	if s.BlocksHeld > 0 || s.BlocksDone > 0 || s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0 {
+		row.BlocksHeld = store.Some(s.BlocksHeld)
+		row.BlocksDone = store.Some(s.BlocksDone)
+		row.BlocksWithheld = store.Some(s.Withheld)
+		row.DataFrames = store.Some(s.DataFrames)
+		row.ControlFrames = store.Some(s.ControlFrames)
+	}
+	return row
+}
+
+func tcpColumns(row *store.Sample, s *proto.Sample) {
+	row.CwndPackets = store.Some(float64(s.CwndPackets))
+	row.InFlightPackets = store.Some(float64(s.InFlight))
+	row.RetransSegments = store.Some(s.RetransPackets)
+	row.LostPackets = store.Some(s.LostPackets)
+	row.AckedBytes = store.Some(int64(s.Acked))
+	row.NotSentBytes = store.Some(int64(s.NotSent))
+	if s.SsthreshPackets > 0 {
+		row.SsthreshPackets = store.Some(float64(s.SsthreshPackets))
+	}
+	if s.RTO > 0 {
+		row.RTOUs = store.Some(int64(s.RTO) / 1000)
+	}
+	if s.DeliveryRate > 0 {
+		row.DeliveryRateBps = store.Some(int64(s.DeliveryRate))
+	}
+	if s.CAState != "" {
+		row.CAState = store.Some(s.CAState)
+	}
+}
+
+// EventRow is the row of one change in a flow's life.
+func EventRow(node int, e *proto.Event) store.Event {
+	row := store.Event{
+		TUs: store.Some(micros(e.T)), Node: store.Some(int64(node)), Flow: store.Some(int64(e.Flow)),
+		Kind: string(e.Kind), Text: string(e.Side),
+	}
+	if e.Error != nil {
+		row.Text = e.Error.Error()
+	}
+	return row
+}

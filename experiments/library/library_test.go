@@ -1,6 +1,7 @@
 package library_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -146,6 +147,25 @@ func TestTheVariantsOfLoad30DifferInWhatTheirNamesSay(t *testing.T) {
 		if c.Seed != base.Seed || c.Repeat != base.Repeat || c.Duration != base.Duration || c.Flows[0].Count != base.Flows[0].Count || c.Reference != base.Reference {
 			t.Errorf("%s: %+v", c.Name, c)
 		}
+	}
+}
+
+// TestThePageOfLoad30SaysWhatIsTrue: the tries that the page names are those
+// that the placements need.
+func TestThePageOfLoad30SaysWhatIsTrue(t *testing.T) {
+	page, _ := library.Page("load30")
+	var tries []any
+	c := load(t, "load30").Base()
+	for rep := range c.Repeat {
+		top, err := topology.Build(c, rep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tries = append(tries, top.Tries)
+	}
+	want := fmt.Sprintf("found at try %d, %d, %d, %d and %d.", tries...)
+	if !strings.Contains(strings.Join(strings.Fields(page), " "), want) {
+		t.Errorf("the page does not say %q", want)
 	}
 }
 

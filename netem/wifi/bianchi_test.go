@@ -60,21 +60,21 @@ func (s slotModel) throughput() float64 {
 }
 
 // bianchi11b is a cell of legacy 802.11b stations at 11 Mb/s: long preamble,
-// ACK at 2 Mb/s, packets of 1500 bytes with 1472 bytes of UDP payload, MPDU of
-// 1536 bytes. A collision costs as much as a success: bystanders wait EIFS, the
+// ACK at 2 Mb/s, packets of 1500 bytes with 1472 bytes of UDP payload, MAC header
+// of 24 or 26 bytes. A collision costs as much as a success: bystanders wait EIFS, the
 // colliding stations ACKTimeout and DIFS.
-func bianchi11b(n int) slotModel {
+func bianchi11b(n, header int) slotModel {
 	const preamble, sifs, difs = 192, 10, 50
-	data := preamble + math.Ceil(1536*8/11.0)
+	data := preamble + math.Ceil(float64(1500+8+header+4)*8/11)
 	ack := preamble + 14*8/2.0
 	t := data + sifs + ack + difs
 	return slotModel{n: n, window: 32, maxWindow: 1024, retries: 7, slot: 20, success: t, collision: t, payloadBits: 1472 * 8}
 }
 
 // bianchi11g is the same for 802.11g at 54 Mb/s with ACK at 24 Mb/s.
-func bianchi11g(n int) slotModel {
+func bianchi11g(n, header int) slotModel {
 	const sifs, difs, extension = 10, 28, 6
-	data := 20 + 4*math.Ceil((16+8*1536+6)/216.0) + extension
+	data := 20 + 4*math.Ceil(float64(16+8*(1500+8+header+4)+6)/216) + extension
 	ack := 20 + 4*math.Ceil((16+8*14+6)/96.0) + extension
 	t := data + sifs + ack + difs
 	return slotModel{n: n, window: 16, maxWindow: 1024, retries: 7, slot: 9, success: t, collision: t, payloadBits: 1472 * 8}

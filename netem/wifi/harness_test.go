@@ -122,3 +122,8 @@ func cell(t testing.TB, n int) *Channel {
 	}
 	return ch
 }
+
+// recorder keeps a copy of every transmission.
+type recorder struct{ air []Transmission }
+
+func (r *recorder) Air(t *Transmission) { r.air = append(r.air, *t) }

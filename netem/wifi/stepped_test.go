@@ -1,6 +1,7 @@
 package wifi
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -14,11 +15,13 @@ type stepper struct {
 	hears [][]bool // hears[j][i]: j hears i
 	to    []int    // destination of a saturated sender, −1: only receives
 	edca  bool     // countdown rule
+	noAck bool     // a transmission is a burst that nobody acknowledges
 	rng   *rand.Rand
 
 	slot, sifs, difs, eifs, data, ack, ackTimeout, detect int
 	cwmin, cwmax, retries                                 int
 	nodes                                                 []stepNode
+	starts                                                []int
 }
 
 type stepNode struct {
@@ -51,7 +54,35 @@ func (s *stepper) run(ticks int) {
 	}
 	for t := 0; t < ticks; t++ {
 		s.tick(t)
+		t = max(t, s.quietUntil(t)-1)
 	}
+}
+
+// quietUntil returns the end of the first transmission on the air if every
+// station only waits until then, else t.
+func (s *stepper) quietUntil(t int) int {
+	end := math.MaxInt
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		if n.onAir {
+			end = min(end, n.end)
+			continue
+		}
+		if n.respond >= 0 || n.waiting {
+			return t
+		}
+		deaf := s.to[i] < 0
+		for k := range s.nodes {
+			deaf = deaf || s.hears[i][k] && s.nodes[k].onAir && s.nodes[k].start <= t-s.detect
+		}
+		if !deaf {
+			return t
+		}
+	}
+	if end == math.MaxInt {
+		return t
+	}
+	return end
 }
 
 func (s *stepper) tick(t int) {
@@ -68,12 +99,13 @@ func (s *stepper) tick(t int) {
 	for i := range s.nodes {
 		s.listen(i, t)
 	}
-	var starts []int
+	starts := s.starts[:0]
 	for i := range s.nodes {
 		if s.decides(i, t) {
 			starts = append(starts, i)
 		}
 	}
+	s.starts = starts
 	for _, i := range starts {
 		s.nodes[i].lock = -1
 		s.nodes[i].onAir = true
@@ -92,7 +124,12 @@ func (s *stepper) tick(t int) {
 func (s *stepper) ended(i, t int) {
 	tx := &s.nodes[i]
 	tx.onAir = false
-	if !tx.isAck {
+	switch {
+	case s.noAck:
+		tx.sent++
+		tx.known = false
+		tx.backoff = s.rng.IntN(s.cwmin + 1)
+	case !tx.isAck:
 		tx.waiting, tx.deadline = true, t+s.ackTimeout
 	}
 	for j := range s.nodes {
@@ -120,11 +157,15 @@ func (s *stepper) ended(i, t int) {
 				break
 			}
 			if tx.peer != j {
-				n.nav = max(n.nav, t+s.sifs+s.ack)
+				if !s.noAck {
+					n.nav = max(n.nav, t+s.sifs+s.ack)
+				}
 				break
 			}
-			n.respond, n.respTo = t+s.sifs, i
-			if !tx.known {
+			if !s.noAck {
+				n.respond, n.respTo = t+s.sifs, i
+			}
+			if s.noAck || !tx.known {
 				tx.known = true
 				n.delivered++
 			}
@@ -229,5 +270,14 @@ func stepped11b(hears [][]bool, to []int, header int, edca bool, seed uint64) *s
 		hears: hears, to: slices.Clone(to), edca: edca, rng: rand.New(rand.NewPCG(seed, 1)),
 		slot: 20, sifs: 10, difs: 50, eifs: 10 + ack + 50, data: 192 + ((1500+8+header+4)*8+10)/11, ack: ack,
 		ackTimeout: 10 + 20 + 192, detect: 20, cwmin: 31, cwmax: 1023, retries: 7,
+	}
+}
+
+// steppedBursts11g are senders of 30-frame bursts without ACK at 54 Mb/s.
+func steppedBursts11g(n int, seed uint64) *stepper {
+	const ack, frame = 34, 258
+	return &stepper{
+		hears: everyone(n + 1), to: senders(n), edca: true, noAck: true, rng: rand.New(rand.NewPCG(seed, 1)),
+		slot: 9, sifs: 10, difs: 28, eifs: 10 + ack + 28, data: 30*frame + 29*10, detect: 9, cwmin: 15, cwmax: 15,
 	}
 }

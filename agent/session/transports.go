@@ -4,6 +4,7 @@ package session
 
 import (
 	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/agent/transport/relay"
 	"github.com/hopbed/hopbed/agent/transport/sock"
 )
 
@@ -12,5 +13,6 @@ func Transports() (*transport.Table, error) {
 	return transport.NewTable(
 		sock.TCP{},
 		sock.Hop{},
+		relay.Driver{},
 	)
 }

@@ -91,7 +91,7 @@ func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time
 	// everything.
 	said := make(chan error, 1)
 	go func() {
-		err := listen(conn)
+		err := Hear(conn)
 		said <- err
 		if err != nil {
 			_ = conn.SetWriteDeadline(past) // ends the writing
@@ -104,7 +104,7 @@ func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time
 	if err == nil {
 		err = <-said
 	} else {
-		err = explained(conn, err, said)
+		err = Explained(conn, err, said)
 	}
 	if err != nil {
 		return err
@@ -115,9 +115,9 @@ func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time
 	return nil
 }
 
-// explained returns the reason that the other end gave for what ended the
-// writing, if it gave one.
-func explained(conn *net.TCPConn, err error, said <-chan error) error {
+// Explained returns the reason that the other end gave for what ended the
+// writing, if it gave one. said is where Hear's result comes.
+func Explained(conn *net.TCPConn, err error, said <-chan error) error {
 	select {
 	case reason := <-said:
 		// It came first and ended the writing.
@@ -145,12 +145,15 @@ var past = time.Unix(1, 0)
 // reason.
 const lastWords = 50 * time.Millisecond
 
-// listen reads what the other end says until it closes: nothing when it has
+// Hear reads what the other end says until it closes: nothing when it has
 // received everything, else why it gave up.
-func listen(conn *net.TCPConn) error {
+func Hear(conn *net.TCPConn) error {
 	b, err := io.ReadAll(io.LimitReader(conn, MaxReason))
 	if len(b) > 0 {
 		return errors.New(strings.ToValidUTF8(string(b), "?"))
+	}
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the other end: %w", err)
 	}
 	return err
 }

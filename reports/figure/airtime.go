@@ -37,13 +37,20 @@ func AirtimeBars(id string, series []Airtime) *Figure {
 		entries = append(entries, entry{part.name, 14, func(x, y float64) { f.rect(part.class, x, y-5, 14, 10).hatch = part.hatch }})
 	}
 	y := f.legend(6, 10, entries)
-	nodes := 1
+	var named []NodeAirtime // the names below the last panel
+	longest := 0
 	for _, s := range series {
-		nodes = max(nodes, len(s.Nodes))
+		if len(s.Nodes) > len(named) {
+			named = s.Nodes
+		}
+		for _, n := range s.Nodes {
+			longest = max(longest, len([]rune(short(n.Name, 9))))
+		}
 	}
+	nodes := max(1, len(named))
 	for i, s := range series {
 		p := frame{left: plotLeft, right: plotRight, top: y + 20, bottom: y + 110}
-		p.y = axis{lo: 0, hi: 100, from: p.bottom, to: p.top}
+		p.y = axis{lo: 0, hi: 100, step: 50, from: p.bottom, to: p.top}
 		f.text("hb-b", "start", 4, y+8, s.Label)
 		f.yAxis(&p, 4, "")
 		step := (p.right - p.left) / float64(nodes)
@@ -61,9 +68,6 @@ func AirtimeBars(id string, series []Airtime) *Figure {
 				r.hatch, r.tip = part.hatch, fmt.Sprintf("%s, %s: %s %.1f %%", s.Label, n.Name, part.name, 100*part.share(n))
 				base -= h
 			}
-			if i == len(series)-1 && j%every == 0 {
-				f.add(shape{kind: label, class: "hb-x", anchor: "end", rotate: -60, pts: []pt{{x + step/2 + 2, p.bottom + 11}}, text: short(n.Name, 9)})
-			}
 		}
 		if len(s.Nodes) == 0 {
 			f.text("hb-k", "start", p.left+6, p.top+16, "not accounted for by this back end")
@@ -71,8 +75,13 @@ func AirtimeBars(id string, series []Airtime) *Figure {
 		f.line("hb-axis", pt{p.left, p.bottom}, pt{p.right, p.bottom})
 		y = p.bottom + 10
 		if i == len(series)-1 {
-			f.text("hb-t", "middle", (p.left+p.right)/2, p.bottom+62, "node (share of time in %)")
-			y = p.bottom + 70
+			for j := 0; j < len(named); j += every {
+				x := p.left + step*(float64(j)+0.5)
+				f.add(shape{kind: label, class: "hb-x", anchor: "end", rotate: -60, pts: []pt{{x + 3, p.bottom + 11}}, text: short(named[j].Name, 9)})
+			}
+			title := p.bottom + 24 + 5*float64(longest)
+			f.text("hb-t", "middle", (p.left+p.right)/2, title, "node (share of time in %)")
+			y = title + 8
 		}
 	}
 	f.height = y

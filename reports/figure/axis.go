@@ -16,6 +16,7 @@ type axis struct {
 	from, to float64 // positions of lo and hi
 	strip    float64 // signed length of the strip before from, 0 for none
 	stripAs  string  // its tick: "0" or "<10"
+	step     float64 // of a linear axis, 0 for a step that fits
 }
 
 // at returns the position of a value, held to the axis.
@@ -91,17 +92,18 @@ func (a *axis) ticks(most int) []tick {
 	if a.log {
 		return a.logTicks(most)
 	}
-	span := a.hi - a.lo
-	step := decade(span/float64(most), math.Floor)
-	for _, m := range []float64{1, 2, 5, 10} {
-		if span/(step*m) <= float64(most) {
-			step *= m
-			break
+	span, step := a.hi-a.lo, a.step
+	if step == 0 {
+		unit := decade(span/float64(most), math.Floor)
+		for _, m := range []float64{1, 2, 5, 10} {
+			if step = unit * m; span/step <= float64(most) {
+				break
+			}
 		}
 	}
 	var ts []tick
 	for i := math.Ceil(a.lo/step - 1e-9); i*step <= a.hi+step*1e-9; i++ {
-		v := i * step
+		v := i*step + 0 // the sum turns -0 into 0
 		ts = append(ts, tick{v, strconv.FormatFloat(v, 'g', 6, 64)})
 	}
 	return ts
@@ -192,9 +194,8 @@ func (f *Figure) xAxis(p *frame, most int, title string, grid bool) {
 		}
 	}
 	if p.x.strip != 0 {
-		x := p.x.at(0)
-		f.text("hb-k", "middle", x, p.bottom+15, p.x.stripAs)
-		f.line("hb-mark", pt{p.x.from, p.top}, pt{p.x.from, p.bottom})
+		f.text("hb-k", "start", p.left, p.bottom+15, p.x.stripAs)
+		f.line("hb-edge", pt{p.x.from, p.top}, pt{p.x.from, p.bottom})
 	}
 	f.line("hb-axis", pt{p.left, p.bottom}, pt{p.right, p.bottom})
 	if title != "" {
@@ -213,11 +214,12 @@ func (f *Figure) yAxis(p *frame, most int, title string) {
 		}
 	}
 	if p.y.strip != 0 {
-		f.text("hb-k", "end", p.left-5, p.y.at(0)+4, p.y.stripAs)
-		f.line("hb-mark", pt{p.left, p.y.from}, pt{p.right, p.y.from})
+		// As far from the lowest decade's tick as the strip allows.
+		f.text("hb-k", "end", p.left-5, p.y.from-p.y.strip+3, p.y.stripAs)
+		f.line("hb-edge", pt{p.left, p.y.from}, pt{p.right, p.y.from})
 	}
 	f.line("hb-axis", pt{p.left, p.top}, pt{p.left, p.bottom})
 	if title != "" {
-		f.text("hb-t", "start", 4, p.top-8, title)
+		f.text("hb-t", "start", 4, p.top-10, title)
 	}
 }

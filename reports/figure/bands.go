@@ -23,7 +23,7 @@ type BandStep struct {
 // A gap in the samples is a gap in the bands.
 func Bands(id string, bands []Band) *Figure {
 	f := &Figure{ID: id, Title: "Goodput over time", width: Width,
-		Caption: "Over the flows at each moment: median (line), the middle half (dark) and from 10 % to 90 % (light). Grey: warm-up, which is not measured. Gaps are moments without samples."}
+		Caption: "Over the flows at each moment: median (line), the middle half (dark) and from 10 % to 90 % (light). Grey: warm-up, which is not measured. Gaps are moments without samples."}
 	f.data.cols = []string{"transport", "start_s", "p10_bps", "q1_bps", "median_bps", "q3_bps", "p90_bps"}
 	var all []float64
 	end := 0.0
@@ -46,7 +46,7 @@ func Bands(id string, bands []Band) *Figure {
 		p := frame{left: plotLeft, right: plotRight, top: y + 20, bottom: y + 120}
 		p.x = axis{lo: 0, hi: end, from: p.left, to: p.right}
 		p.y = logAxis(all)
-		p.y.place(p.bottom, p.top, 12)
+		p.y.place(p.bottom, p.top, 15)
 		f.text("hb-b", "start", 4, y+8, b.Label)
 		if b.WarmupS > 0 {
 			f.rect("hb-warm", p.left, p.top, p.x.at(b.WarmupS)-p.left, p.bottom-p.top)

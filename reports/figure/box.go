@@ -9,12 +9,12 @@ import (
 // Box draws quartiles with every flow beneath: one row for each series.
 func Box(id string, series []Series) *Figure {
 	f := &Figure{ID: id, Title: "Goodput of flows: quartiles and every flow", width: Width,
-		Caption: "Box: lower quartile, median (thick) and upper quartile. Whiskers: 5 % and 95 %. Every dot is one flow of one repetition. The dotted line marks 10 kb/s."}
+		Caption: "Box: lower quartile, median (thick) and upper quartile. Whiskers: 5 % and 95 %. Every dot is one flow of one repetition. The dotted line marks 10 kb/s."}
 	f.data.cols = []string{"transport", "p5_bps", "q1_bps", "median_bps", "q3_bps", "p95_bps", "flows"}
 	const row = 78.0
 	p := frame{left: 14, right: plotRight, top: 4, bottom: 4 + row*float64(len(series))}
 	p.x = logAxis(append(allValues(series), stats.StarvedBelowBps))
-	p.x.place(p.left, p.right, 30)
+	p.x.place(p.left, p.right, strip)
 	f.xAxis(&p, 6, "goodput (b/s)", true)
 	at := p.x.at(stats.StarvedBelowBps)
 	f.line("hb-mark", pt{at, p.top}, pt{at, p.bottom})
@@ -40,8 +40,7 @@ func Box(id string, series []Series) *Figure {
 			f.line("hb-thin "+class, pt{x(q(w)), mid - 5}, pt{x(q(w)), mid + 5})
 		}
 		f.rect("hb-box "+class, x(q(.25)), mid-half, x(q(.75))-x(q(.25)), 2*half)
-		f.line("hb-thin "+class, pt{x(q(.5)), mid - half}, pt{x(q(.5)), mid + half})
-		f.line("hb-line "+class, pt{x(q(.5)) - 0.01, mid - half}, pt{x(q(.5)), mid + half})
+		f.line("hb-median "+class, pt{x(q(.5)), mid - half}, pt{x(q(.5)), mid + half})
 		for j, v := range sorted {
 			// Spread by a fixed pattern, so that equal values stay visible.
 			f.marker(i, "hb-dot", x(v)+spread(j, 5)*jitterX(v, p.x.lo), mid+half+8+24*(0.5+spread(j, 3)), 1.9)

@@ -13,7 +13,12 @@ type Series struct {
 	Values []float64
 }
 
-const plotLeft, plotRight = 44.0, Width - 14.0
+const (
+	plotLeft, plotRight = 44.0, Width - 14.0
+	// strip is the width of the strip for values below a horizontal axis: room
+	// for its label beside that of the first decade.
+	strip = 38.0
+)
 
 func allValues(series []Series) []float64 {
 	var all []float64
@@ -42,14 +47,17 @@ func CDF(id string, series []Series) *Figure {
 		Caption: "Share of flows whose goodput is at most the value on the axis. The further right a line, the more its flows get; the higher it is at the left edge, the more of them starve. The dotted line marks 10 kb/s, below which a flow counts as starved. Markers stand at the quartiles."}
 	f.data.cols = []string{"transport", "goodput_bps", "share_of_flows"}
 	y := f.lineLegend(10, series)
-	p := frame{left: plotLeft, right: plotRight, top: y + 14, bottom: y + 214}
+	p := frame{left: plotLeft, right: plotRight, top: y + 18, bottom: y + 218}
 	p.x = logAxis(append(allValues(series), stats.StarvedBelowBps))
-	p.x.place(p.left, p.right, 30)
-	p.y = axis{lo: 0, hi: 1, from: p.bottom, to: p.top}
+	p.x.place(p.left, p.right, strip)
+	p.y = axis{lo: 0, hi: 1, step: 0.25, from: p.bottom, to: p.top}
 	f.yAxis(&p, 4, "share of flows")
 	f.xAxis(&p, 6, "goodput (b/s)", true)
 	at := p.x.at(stats.StarvedBelowBps)
 	f.line("hb-mark", pt{at, p.top}, pt{at, p.bottom})
+	if at > p.left+50 {
+		f.text("hb-x hb-halo", "end", at-4, p.top+11, "starved")
+	}
 
 	for i, s := range series {
 		if len(s.Values) == 0 {

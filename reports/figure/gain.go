@@ -20,10 +20,11 @@ type Gain struct {
 // Gains draws ratios by hop count with their intervals.
 func Gains(id, baseline string, gains []Gain) *Figure {
 	f := &Figure{ID: id, Title: "Gain over " + baseline + " by hop count", width: Width,
-		Caption: "Ratio of the median goodput to that of " + baseline + " over the flows with this number of hops. Bars: 95 % interval, resampling whole repetitions; a marker without a bar has no interval. A marker at the upper edge is a ratio to a median of 0."}
+		Caption: "Ratio of the median goodput to that of " + baseline + " over the flows with this number of hops. Bars: 95 % interval, resampling whole repetitions; a marker without a bar has no interval. ∞ is a ratio to a median of 0."}
 	f.data.cols = []string{"transport", "hops", "ratio", "lo", "hi", "repetitions"}
 	var hops []int
 	seen := map[int]bool{}
+	infinite := false
 	var all []float64
 	for _, g := range gains {
 		for i, h := range g.Hops {
@@ -33,6 +34,7 @@ func Gains(id, baseline string, gains []Gain) *Figure {
 			}
 			e := g.Ratio[i]
 			for _, v := range []float64{e.Value, e.Lo, e.Hi} {
+				infinite = infinite || math.IsInf(v, 1)
 				if v > 0 && !math.IsInf(v, 0) {
 					all = append(all, v)
 				}
@@ -51,10 +53,17 @@ func Gains(id, baseline string, gains []Gain) *Figure {
 		entries = append(entries, entry{g.Label, 12, func(x, y float64) { f.marker(g.Series, "hb-solid", x+6, y, 3.8) }})
 	}
 	y = f.legend(6, y, entries)
-	p := frame{left: plotLeft, right: plotRight, top: y + 14, bottom: y + 174}
+	p := frame{left: plotLeft, right: plotRight, top: y + 18, bottom: y + 178}
 	p.y = logAxis(append(all, 1))
-	p.y.place(p.bottom, p.top, 12)
+	top := p.top
+	if infinite {
+		top += 16 // room for ratios to 0 beyond the axis
+	}
+	p.y.place(p.bottom, top, 15)
 	f.yAxis(&p, 5, "ratio to "+baseline)
+	if infinite {
+		f.text("hb-k", "end", p.left-5, p.top+5, "∞")
+	}
 	f.line("hb-mark", pt{p.left, p.y.at(1)}, pt{p.right, p.y.at(1)})
 	column := map[int]float64{}
 	step := (p.right - p.left) / math.Max(1, float64(len(hops)))
@@ -74,7 +83,7 @@ func Gains(id, baseline string, gains []Gain) *Figure {
 			x := column[h] + off
 			at := func(v float64) float64 {
 				if math.IsInf(v, 1) {
-					return p.top
+					return p.top + 2
 				}
 				return p.y.at(v)
 			}

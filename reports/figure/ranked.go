@@ -39,9 +39,9 @@ func Ranked(id string, series []Repeated) *Figure {
 	}
 	y := 8.0
 	for i, s := range series {
-		p := frame{left: plotLeft, right: plotRight, top: y + 20, bottom: y + 110}
+		p := frame{left: plotLeft, right: plotRight, top: y + 20, bottom: y + 116}
 		p.y = logAxis(append(append([]float64(nil), all...), stats.StarvedBelowBps))
-		p.y.place(p.bottom, p.top, 10)
+		p.y.place(p.bottom, p.top, 15)
 		f.text("hb-b", "start", 4, y+8, s.Label)
 		f.yAxis(&p, 4, "")
 		f.line("hb-mark", pt{p.left, p.y.at(stats.StarvedBelowBps)}, pt{p.right, p.y.at(stats.StarvedBelowBps)})

@@ -36,14 +36,16 @@ const rules = `
 .hb-fig text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif;font-size:11.5px;fill:{ink}}
 .hb-fig text.hb-k{fill:{dim}}
 .hb-fig text.hb-b{font-weight:600}
-.hb-fig text.hb-n{font-size:8.5px;font-weight:600}
-.hb-fig text.hb-x{font-size:9.5px;fill:{dim}}
+.hb-fig text.hb-n{font-size:7.5px;font-weight:600}
+.hb-fig text.hb-x{font-size:9px;fill:{dim}}
 .hb-fig text.hb-halo{paint-order:stroke;stroke:{paper};stroke-width:3px;stroke-linejoin:round}
 .hb-axis{stroke:{dim};stroke-width:1;fill:none}
 .hb-grid{stroke:{grid};stroke-width:.8;fill:none}
+.hb-edge{stroke:{dim};stroke-width:.7;fill:none}
 .hb-mark{stroke:{dim};stroke-width:1;stroke-dasharray:2 3;fill:none}
 .hb-line{fill:none;stroke-width:2;stroke-linejoin:round}
 .hb-thin{fill:none;stroke-width:1.2}
+.hb-median{fill:none;stroke-width:3.2}
 .hb-box{fill-opacity:.28;stroke-width:1.3}
 .hb-dot{fill-opacity:.55;stroke:none}
 .hb-solid{stroke:none}

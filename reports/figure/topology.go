@@ -50,7 +50,7 @@ const faintest = 0.1
 // begin and end.
 func Topology(id string, m Map) *Figure {
 	f := &Figure{ID: id, Title: "The network", width: Width,
-		Caption: "Lines: links that flows use, their style telling how many data frames survive alone and without repetition. Grey: other links that deliver at least 10 %. Below a node: flows that begin (↑) and end (↓) there."}
+		Caption: "Lines: links that flows use, their style telling how many data frames survive alone and without repetition. Grey: other links that deliver at least 10 %. Below a node: flows that begin (↑) and end (↓) there."}
 	f.data.cols = []string{"kind", "a", "b", "x_m", "y_m", "delivery", "routed"}
 	entries := []entry{}
 	for _, c := range linkClasses {
@@ -83,7 +83,7 @@ func Topology(id string, m Map) *Figure {
 			to[fl.Dst]++
 		}
 	}
-	r := 8.5
+	r := 7.2
 	if len(pos) > 60 {
 		r = 4
 	}
@@ -95,13 +95,13 @@ func Topology(id string, m Map) *Figure {
 		}
 		f.add(shape{kind: circle, class: "hb-node", pts: []pt{pos[i]}, r: r, tip: fmt.Sprintf("%s: %d flows begin, %d end", n.Name, from[i], to[i])})
 		if r > 5 {
-			f.text("hb-n", "middle", pos[i].x, pos[i].y+3, nodeLabel(n.Name, i))
+			f.text("hb-n", "middle", pos[i].x, pos[i].y+2.7, nodeLabel(n.Name, i))
 		}
 	}
 	if r > 5 {
 		for i := range m.Nodes {
 			if text := ends(from[i], to[i]); text != "" {
-				f.text("hb-x hb-halo", "middle", pos[i].x, pos[i].y+r+9.5, text)
+				f.text("hb-x hb-halo", "middle", pos[i].x, pos[i].y+r+8.5, text)
 			}
 		}
 	}

@@ -60,10 +60,10 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 	}
 	id := func(name string) string { return g.ID + "-" + name }
 	g.Figures = append(g.Figures, figure.CDF(id("goodput-cdf"), samples), figure.Box(id("goodput-box"), samples), figure.Ranked(id("goodput-ranked"), ranked))
+	g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
 	if gains := gains(g); len(gains) > 0 {
 		g.Figures = append(g.Figures, figure.Gains(id("gain-by-hops"), g.Baseline, gains))
 	}
-	g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
 	for i := range nets {
 		m := figure.Topology(id(fmt.Sprintf("network-%d", nets[i].Repetition)), networkMap(&nets[i]))
 		if varies {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -137,28 +138,42 @@ func (m *markdown) code(language, text string) {
 }
 
 // escapeMarkdown keeps text from being markup: HTML, links, images, emphasis,
-// tables, code, and mentions of people or issues.
+// tables, code, and mentions of people. What cannot be markup where it stands
+// is left readable.
 func escapeMarkdown(s string) string {
 	var b strings.Builder
-	for i, r := range s {
+	runes := []rune(s)
+	for i, r := range runes {
+		next := rune(' ')
+		if i+1 < len(runes) {
+			next = runes[i+1]
+		}
 		switch r {
 		case '&':
-			b.WriteString("&amp;")
+			if next == '#' || unicode.IsLetter(next) {
+				b.WriteString("&amp;")
+				continue
+			}
 		case '<':
-			b.WriteString("&lt;")
-		case '\\', '`', '*', '_', '[', ']', '|', '~', '$':
+			if !unicode.IsSpace(next) {
+				b.WriteString("&lt;")
+				continue
+			}
+		case '\\', '`', '*', '_', '[', '|', '~', '$':
 			b.WriteRune('\\')
-			b.WriteRune(r)
-		case '#', '>', '+', '-', '!':
-			if i == 0 { // only there are they markup; within a text they are plain
+		case ']':
+			if next == '(' || next == '[' || next == ':' {
 				b.WriteRune('\\')
 			}
-			b.WriteRune(r)
+		case '#', '>', '+', '-', '!', '=':
+			if i == 0 { // only there are they markup
+				b.WriteRune('\\')
+			}
 		case '@':
 			b.WriteString("@\u2060") // a word joiner: nobody is called
-		default:
-			b.WriteRune(r)
+			continue
 		}
+		b.WriteRune(r)
 	}
 	return b.String()
 }

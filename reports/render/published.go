@@ -175,7 +175,7 @@ func verdict(c *Claim, neutral float64) (Verdict, string) {
 	if t := c.Threshold; t != nil && t.holds(v) {
 		why := "our value is " + t.String()
 		if c.Ours.HasInterval && !(t.holds(c.Ours.Lo) && t.holds(c.Ours.Hi)) {
-			why += ", but its interval is not"
+			why += ", but its interval reaches beyond"
 		}
 		return Matches, why
 	}

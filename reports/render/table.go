@@ -23,12 +23,13 @@ type Table struct {
 	// Left tells which columns hold text rather than numbers; the first always
 	// does.
 	Left map[int]bool
-	// Narrow tables fit a phone; others scroll sideways there.
-	Narrow bool
+	// Narrow tables fit a phone; others scroll sideways there, or, when their
+	// cells are sentences, become blocks.
+	Narrow, Blocks bool
 }
 
 // Row is one row; Mark is "" or the reason for which it stands out: "bad",
-// "good", "weak".
+// "good", "weak", "strong"; or "list" for cells that may wrap.
 type Row struct {
 	Mark  string
 	Cells []string
@@ -49,7 +50,7 @@ func percent(share float64) string {
 	case math.IsNaN(share):
 		return nothing
 	case share > 0 && share < 0.001:
-		return "< 0.1 %"
+		return "<\u00a00.1\u00a0%"
 	}
 	return strconv.FormatFloat(100*share, 'f', 1, 64) + "\u00a0%"
 }
@@ -93,7 +94,7 @@ func interval(e stats.Estimate) string {
 	if !e.HasInterval {
 		return "no interval"
 	}
-	return significant(e.Lo) + "\u2009–\u2009" + significant(e.Hi)
+	return significant(e.Lo) + "–" + significant(e.Hi)
 }
 
 func opt(o store.Opt[float64], decimals int, unit string) string {
@@ -149,11 +150,7 @@ func ratioTable(g *Group) Table {
 		cells := []string{label}
 		for _, r := range g.Ratios {
 			e := f(r)
-			text := factor(e.Value)
-			if e.HasInterval {
-				text += " (" + interval(e) + ")"
-			}
-			cells = append(cells, text)
+			cells = append(cells, ratio(e))
 			for _, w := range e.Warnings {
 				if strings.HasPrefix(w, "interval includes") {
 					w = fmt.Sprintf("%s, %s: %s", name(r.Transport), label, w)
@@ -170,7 +167,7 @@ func ratioTable(g *Group) Table {
 	row("median", "strong", func(r dataset.Ratios) stats.Estimate { return r.Median })
 	row("upper quartile", "", func(r dataset.Ratios) stats.Estimate { return r.Q3 })
 	row("mean, aggregate", "", func(r dataset.Ratios) stats.Estimate { return r.Mean })
-	row("median of the repetitions’ ratios of medians", "strong", func(r dataset.Ratios) stats.Estimate { return r.PerRepetition })
+	row("median of repetitions", "strong", func(r dataset.Ratios) stats.Estimate { return r.PerRepetition })
 	cells := []string{"each repetition"}
 	for _, r := range g.Ratios {
 		var each []string
@@ -185,40 +182,46 @@ func ratioTable(g *Group) Table {
 			t.Notes = append(t.Notes, safetext.Line(w, 0))
 		}
 	}
-	t.add("", cells...)
+	t.add("list", cells...)
 	return t
 }
 
 func hopTable(g *Group) Table {
-	t := Table{Title: "By hop count", Head: []string{"hops"}}
-	for _, s := range g.Summary {
-		t.Head = append(t.Head, name(s.Transport)+": flows", "median")
-		if g.Baseline != "" && s.Transport != g.Baseline {
-			t.Head = append(t.Head, "ratio (95 %)")
-		}
+	t := Table{Title: "By hop count", Head: []string{"hops", "transport", "n", "median", "ratio (95\u00a0%)"}, Left: map[int]bool{1: true}, Narrow: true}
+	if g.Baseline == "" {
+		t.Head = t.Head[:4]
 	}
 	for _, row := range g.Hops {
-		cells := []string{strconv.Itoa(row.Hops)}
+		hops := strconv.Itoa(row.Hops)
 		for _, c := range row.Cells {
-			cells = append(cells, strconv.Itoa(c.Goodput.N), rate(c.Goodput.Median))
-			if g.Baseline != "" && c.Transport != g.Baseline {
-				text := factor(c.Gain.Value)
-				if c.Gain.HasInterval {
-					text += " (" + interval(c.Gain) + ")"
+			cells := []string{hops, name(c.Transport), strconv.Itoa(c.Goodput.N), rate(c.Goodput.Median)}
+			if g.Baseline != "" {
+				text := nothing
+				if c.Transport != g.Baseline {
+					text = ratio(c.Gain)
 				}
 				cells = append(cells, text)
 			}
+			t.add("", cells...)
+			hops = "" // once for its rows
 		}
-		t.add("", cells...)
 	}
 	if g.Baseline != "" {
-		t.Notes = append(t.Notes, "Ratios are those of the medians to "+name(g.Baseline)+" with the same number of hops, over the repetitions in which both have such flows.")
+		t.Notes = append(t.Notes, "n: flows. Ratios are those of the medians to "+name(g.Baseline)+" with the same number of hops, over the repetitions in which both have such flows.")
 	}
 	return t
 }
 
+// ratio is a ratio with its interval, if it has one.
+func ratio(e stats.Estimate) string {
+	if !e.HasInterval {
+		return factor(e.Value)
+	}
+	return factor(e.Value) + " (" + interval(e) + ")"
+}
+
 func claimTable(g *Group) Table {
-	t := Table{Title: "Published beside ours", Head: []string{"statement", "published", "ours (95 %)", "verdict"}, Left: map[int]bool{3: true}}
+	t := Table{Title: "Published beside ours", Head: []string{"statement", "published", "ours (95\u00a0%)", "verdict"}, Left: map[int]bool{3: true}, Blocks: true}
 	for i := range g.Claims {
 		c := &g.Claims[i]
 		published := nothing
@@ -237,10 +240,10 @@ func claimTable(g *Group) Table {
 		}
 		statement := safetext.Line(c.Text, 0)
 		if c.Source != "" {
-			statement += " [" + safetext.Line(c.Source, 0) + "]"
+			statement += " (" + safetext.Line(c.Source, 0) + ")."
 		}
 		if s := c.Threshold.String(); s != "" {
-			statement += " Threshold: " + s
+			statement += " Threshold " + s
 			if c.Threshold.Source != "" {
 				statement += " (" + safetext.Line(c.Threshold.Source, 0) + ")"
 			}
@@ -290,23 +293,66 @@ func point(r *store.Run) string {
 }
 
 // runTable lists every run with how punctual and how busy its host was.
+// Columns that no run has are left out: in virtual time there is no lateness.
 func runTable(s *Section) Table {
-	t := Table{Title: "All runs: lateness, load and trace", Head: []string{"run", "repetition", "point", "valid", "lateness p50", "p99", "max", "late", "longest stall", "medium CPU", "agents CPU", "steal", "wall time", "priority", "trace hash", "warnings"},
-		Left: map[int]bool{2: true, 3: true, 13: true, 14: true, 15: true}}
+	t := Table{Title: "All runs: lateness, load and trace", Left: map[int]bool{}}
+	cols := []struct {
+		head string
+		left bool
+		cell func(*store.Run) string
+	}{
+		{"run", false, func(r *store.Run) string { return fmt.Sprint(r.ID) }},
+		{"repetition", false, func(r *store.Run) string { return strconv.Itoa(r.Repetition) }},
+		{"point", true, point},
+		{"valid", true, func(r *store.Run) string {
+			if r.Valid {
+				return "yes"
+			}
+			return string(r.Status)
+		}},
+		{"lateness p50\u00a0/\u00a0p99\u00a0/\u00a0max", false, func(r *store.Run) string {
+			if !r.LatenessP99Us.OK {
+				return nothing
+			}
+			return opt(r.LatenessP50Us, 0, "") + "\u00a0/\u00a0" + opt(r.LatenessP99Us, 0, "") + "\u00a0/\u00a0" + opt(r.LatenessMaxUs, 0, "") + "\u00a0µs"
+		}},
+		{"late", false, func(r *store.Run) string {
+			if !r.LateShare.OK {
+				return nothing
+			}
+			return percent(r.LateShare.V)
+		}},
+		{"longest stall", false, func(r *store.Run) string { return opt(r.StallMaxUs, 0, "\u00a0µs") }},
+		{"CPU of medium", false, func(r *store.Run) string { return opt(r.CPUS, 1, "\u00a0s") }},
+		{"of agents", false, func(r *store.Run) string { return opt(r.AgentS, 1, "\u00a0s") }},
+		{"steal", false, func(r *store.Run) string { return opt(r.StealS, 2, "\u00a0s") }},
+		{"wall time", false, func(r *store.Run) string { return decimals(r.WallS, 1) + "\u00a0s" }},
+		{"priority", true, func(r *store.Run) string { return orNothing(name(r.Priority)) }},
+		{"trace hash", true, func(r *store.Run) string { return orNothing(safetext.Line(r.TraceHash, 17)) }},
+		{"warnings", true, func(r *store.Run) string { return orNothing(safetext.Line(strings.Join(r.Warnings, "; "), 300)) }},
+	}
 	for i := range s.Set.Runs {
-		r := &s.Set.Runs[i]
-		mark, valid := "", "yes"
-		if !r.Valid {
-			mark, valid = "bad", string(r.Status)
+		mark := ""
+		if !s.Set.Runs[i].Valid {
+			mark = "bad"
 		}
-		late := nothing
-		if r.LateShare.OK {
-			late = percent(r.LateShare.V)
+		t.add(mark)
+	}
+	for _, c := range cols {
+		var cells []string
+		empty := true
+		for i := range s.Set.Runs {
+			cells = append(cells, c.cell(&s.Set.Runs[i]))
+			empty = empty && cells[i] == nothing
 		}
-		t.add(mark, fmt.Sprint(r.ID), strconv.Itoa(r.Repetition), point(r), valid,
-			opt(r.LatenessP50Us, 0, "\u00a0µs"), opt(r.LatenessP99Us, 0, "\u00a0µs"), opt(r.LatenessMaxUs, 0, "\u00a0µs"), late, opt(r.StallMaxUs, 0, "\u00a0µs"),
-			opt(r.CPUS, 1, "\u00a0s"), opt(r.AgentS, 1, "\u00a0s"), opt(r.StealS, 2, "\u00a0s"), decimals(r.WallS, 1)+"\u00a0s",
-			orNothing(name(r.Priority)), orNothing(safetext.Line(r.TraceHash, 16)), orNothing(safetext.Line(strings.Join(r.Warnings, "; "), 300)))
+		if empty {
+			continue
+		}
+		t.Left[len(t.Head)] = c.left
+		t.Head = append(t.Head, c.head)
+		for i := range t.Rows {
+			t.Rows[i].Cells = append(t.Rows[i].Cells, cells[i])
+		}
 	}
 	return t
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hopbed/hopbed/orchestrator/store"
 	"github.com/hopbed/hopbed/reports/dataset"
 	"github.com/hopbed/hopbed/reports/safetext"
 	"github.com/hopbed/hopbed/reports/stats"
@@ -13,6 +14,12 @@ import (
 
 // fact is a name with its value.
 type fact struct{ Name, Value string }
+
+// Long tells a value that needs the room of two.
+func (f fact) Long() bool { return len(f.Value) > 28 }
+
+// minutes is enough for a reader; the database has milliseconds.
+func minutes(s store.Stamp) string { return s.UTC().Format("2006-01-02 15:04 UTC") }
 
 // facts say what was run, in the order in which a reader asks.
 func (s *Section) facts() []fact {
@@ -29,9 +36,9 @@ func (s *Section) facts() []fact {
 	if c.Reference != "" {
 		f = append(f, fact{"reference", safetext.Line(c.Reference, maxName)})
 	}
-	f = append(f, fact{"run by", "hopbed " + safetext.Line(c.Version, maxName)}, fact{"begun", c.Created.String()})
+	f = append(f, fact{"run by", "hopbed " + safetext.Line(c.Version, maxName)}, fact{"begun", minutes(c.Created)})
 	if !c.Finished.IsZero() {
-		f = append(f, fact{"ended", c.Finished.String()})
+		f = append(f, fact{"ended", minutes(c.Finished)})
 	}
 	return append(f, fact{"file sha256", safetext.Line(c.FileSHA256, 64)})
 }
@@ -112,7 +119,7 @@ func (s *Section) validity() (text string, allValid bool) {
 		}
 	}
 	if len(bad) > 0 {
-		text += "; " + strings.Join(bad, ", ") + " and left out of every statistic (below, with reasons)"
+		text += ". Left out of every statistic: " + strings.Join(bad, ", ") + " (below, with reasons)"
 	}
 	return text + ".", int64(valid) >= planned && valid > 0
 }
@@ -161,7 +168,7 @@ func definitions() []definition {
 		{"aggregate, Jain’s index, starved", "Taken within each repetition, then averaged. Aggregate: sum of the flows’ goodputs. Jain’s index: (Σx)² / (n Σx²), 1 when all flows get the same, 1/n when one gets everything. Starved: share of flows below " + rate(stats.StarvedBelowBps) + "."},
 		{"sent again", "Retransmitted over sent bytes, as far as the transport reports both."},
 		{"ratio", "Of the same statistic of two transports, over repetitions that both have: the same number and the same seed, so the same topology, pairs of nodes and losses. A ratio to 0 is shown as ×∞."},
-		{"median of the repetitions’ ratios", "The ratio of medians is taken within each repetition; the median of these is shown. One extreme placement moves it little."},
+		{"ratio, median of repetitions", "The ratio of medians is taken within each repetition; the median of these is shown. One extreme placement moves it little."},
 		{"95 % interval", fmt.Sprintf("Bootstrap, bias-corrected and accelerated (BCa). Whole repetitions are resampled, since the flows of one repetition share its channel and are not independent. Up to 8 repetitions every possible resample is used, beyond that %d drawn with seed %d. With one repetition there is no interval; with fewer than five it is not to be trusted.", stats.Resamples, uint64(BootstrapSeed))},
 		{"lateness", "How much later than due the emulated medium handled an event of its clock. A run in which it exceeds its bound is invalid: the channel was not what the experiment says. In virtual time there is no lateness."},
 		{"airtime", "Within the measured interval, by the medium’s own account."},

@@ -48,14 +48,19 @@ type Config struct {
 	// BSYNFloor and BSYNCeil bound the timer of a BSYN that has not been
 	// granted: it starts at the floor and doubles to the ceiling (500 ms, 2 s).
 	BSYNFloor, BSYNCeil vtime.Duration
+	// BSYNQuick is the wait before the first repetition of a BSYN that has not
+	// been granted (50 ms); 0 takes BSYNFloor. A withheld BSYN cannot be told
+	// from a lost one: one early repetition costs a frame, and mostly saves the
+	// long wait where it was lost (DESIGN.md §3 has what it brings).
+	BSYNQuick vtime.Duration
 	// PollFloor and PollCeil bound the timer of a BSYN whose block is granted
 	// and that waits for a bitmap: 3 × the smoothed BSYN→BACK time, at least
 	// the floor, doubling to the ceiling (50 ms, 200 ms).
 	PollFloor, PollCeil vtime.Duration
 	// GrantExpiry ends a grant whose sender has been silent (2 s).
 	GrantExpiry vtime.Duration
-	// GrantRepeat repeats the BACK of a grant until its sender is heard, at
-	// this interval; 0 leaves that to the sender's BSYN timer (the faithful
+	// GrantRepeat repeats the BACK of a granted block whose sender has been
+	// silent for so long; 0 leaves that to the sender's BSYN timer (the faithful
 	// behaviour).
 	GrantRepeat vtime.Duration
 	// GrantAgeing is the number of grants that may pass a waiting request
@@ -131,6 +136,7 @@ func DefaultConfig() Config {
 		MaxFlows:       1024,
 		BSYNFloor:      500 * vtime.Millisecond,
 		BSYNCeil:       2 * vtime.Second,
+		BSYNQuick:      50 * vtime.Millisecond,
 		PollFloor:      50 * vtime.Millisecond,
 		PollCeil:       200 * vtime.Millisecond,
 		GrantExpiry:    2 * vtime.Second,
@@ -161,6 +167,7 @@ var variants = []variant{
 	{"no-microblock", func(c *Config) { c.NoMicro = true }},
 	{"poll", func(c *Config) { c.GrantPoll = true }},
 	{"regrant", func(c *Config) { c.GrantRepeat = 100 * vtime.Millisecond }},
+	{"no-quick-bsyn", func(c *Config) { c.BSYNQuick = 0 }},
 	{"literal-timeout", func(c *Config) { c.E2ELiteral = true }},
 	{"unordered", func(c *Config) { c.Unordered = true }},
 }
@@ -214,6 +221,7 @@ func (c *Config) Validate() error {
 		{"MemoryLimit", int64(c.MemoryLimit), 2 * int64(MaxBlockSize), 1 << 50},
 		{"MaxFlows", int64(c.MaxFlows), 1, 1 << 20},
 		{"BSYNFloor", int64(c.BSYNFloor), 1, int64(c.BSYNCeil)},
+		{"BSYNQuick", int64(c.BSYNQuick), 0, int64(c.BSYNFloor)},
 		{"PollFloor", int64(c.PollFloor), 1, int64(c.PollCeil)},
 		{"GrantExpiry", int64(c.GrantExpiry), 1, int64(vtime.Hour)},
 		{"GrantRepeat", int64(c.GrantRepeat), 0, int64(vtime.Hour)},

@@ -44,6 +44,9 @@ func (n *Node) pump(now vtime.Time, f *flow) {
 func (n *Node) start(now vtime.Time, b *block) {
 	b.round, b.tries, b.granted = 0, 0, false
 	b.interval, b.lastAnswer = n.cfg.BSYNFloor, now
+	if n.cfg.BSYNQuick > 0 {
+		b.interval = n.cfg.BSYNQuick
+	}
 	next, ok := n.routes.NextHop(b.f.key.Dst)
 	if !ok {
 		// The block stays here; the timer looks for a route again.
@@ -184,12 +187,10 @@ func (n *Node) sendExpired(now vtime.Time, b *block) {
 		b.granted = false
 		b.tx = txRequest
 		b.interval = n.cfg.BSYNFloor
+	} else if b.granted {
+		b.interval = min(2*b.interval, n.cfg.PollCeil)
 	} else {
-		ceil := n.cfg.BSYNCeil
-		if b.granted {
-			ceil = n.cfg.PollCeil
-		}
-		b.interval = min(2*b.interval, ceil)
+		b.interval = min(max(2*b.interval, n.cfg.BSYNFloor), n.cfg.BSYNCeil)
 	}
 	n.owe(b, oweBSYN)
 }

@@ -57,8 +57,12 @@ func (t *Transport) decodeNode(d *decoder, n *node, at string) {
 		return
 	}
 	*t = Transport(n.text)
-	if t.family() == nil {
+	f := t.family()
+	switch {
+	case f == nil:
 		d.problem(n, at, Problem{Value: quote(n.text), What: "unknown transport", Allowed: transportHelp, Hint: suggestTransport(n.text)})
+	case f.missing != "":
+		d.problem(n, at, Problem{Value: quote(n.text), What: "not available in this version: " + f.missing, Allowed: transportHelp})
 	}
 }
 

@@ -297,7 +297,11 @@ func (d *decoder) scalar(n *node, at string, v reflect.Value, f field) {
 		return
 	}
 	if !f.inRange(x) {
-		d.bad(n, at, "out of range", allowed(f, v.Type()))
+		what := "out of range"
+		if f.min == f.max {
+			what = "not supported by this version of hopbed"
+		}
+		d.bad(n, at, what, allowed(f, v.Type()))
 		return
 	}
 	if v.Kind() == reflect.String {

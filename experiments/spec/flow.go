@@ -61,8 +61,8 @@ const (
 // Workload is what a flow carries; written as a name, or as a mapping with the
 // kind and its parameters.
 type Workload struct {
-	// Kind of the traffic source.
+	// Kind is the kind of traffic source.
 	Kind WorkloadKind `key:"kind" required:"true" enum:"continual|sized"`
-	// Size of a sized transfer.
+	// Size is the amount of data of a sized transfer.
 	Size vtime.Bytes `key:"size" min:"1B" max:"1GB"`
 }

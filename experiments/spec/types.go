@@ -22,9 +22,9 @@ const (
 //
 // The field comments are the source of the descriptions in schema.json.
 type Config struct {
-	// Version of the file format; this release reads version 1.
+	// Version is the version of the file format; this release reads version 1.
 	Version int `key:"hopbed" required:"true" min:"1" max:"1" novar:"true"`
-	// Name under which results are stored: lower-case letters, digits, dot, dash and underscore, at most 64.
+	// Name is the name under which results are stored: lower-case letters, digits, dot, dash and underscore, at most 64.
 	Name string `key:"name" required:"true" pattern:"name" novar:"true"`
 	// Title is one line for reports.
 	Title string `key:"title" pattern:"line" novar:"true"`
@@ -56,7 +56,7 @@ type Config struct {
 	Sample vtime.Duration `key:"sample" min:"1ms" max:"1h" default:"100ms"`
 	// Seed is the base of every random choice of the experiment; the bound keeps it exact in JSON.
 	Seed uint64 `key:"seed" min:"0" max:"9007199254740991" default:"1"`
-	// Limits bounds what a run may cost and when it is valid.
+	// Limits bounds what a campaign may cost.
 	Limits Limits `key:"limits"`
 }
 
@@ -97,7 +97,7 @@ const (
 
 // Generate holds the parameters of a topology generator.
 type Generate struct {
-	// Kind of the generator.
+	// Kind is the kind of generator.
 	Kind GenerateKind `key:"kind" required:"true" enum:"random-mesh|chain|grid|star"`
 	// Nodes is the number of nodes.
 	Nodes int `key:"nodes" required:"true" min:"2" max:"1000"`
@@ -111,7 +111,7 @@ type Generate struct {
 	MinHops int `key:"min-hops" min:"1" max:"64" default:"1"`
 	// Tries bounds the number of placements that random-mesh may reject.
 	Tries int `key:"tries" min:"1" max:"1000000" default:"10000"`
-	// Seed of the placement and the shadowing; the default is the experiment's seed.
+	// Seed is the seed of placement and shadowing; the default is the experiment's seed.
 	Seed *uint64 `key:"seed" min:"0" max:"9007199254740991"`
 	// Vary makes a new placement for each repetition, or keeps one for all.
 	Vary Vary `key:"vary" enum:"repetition|never" default:"repetition"`
@@ -122,7 +122,7 @@ type Area struct{ Width, Height vtime.Metres }
 
 // Node is a listed node.
 type Node struct {
-	// Name of the node.
+	// Name is the node's name.
 	Name string `key:"name" required:"true" pattern:"name"`
 	// At is the position, written [x, y].
 	At *Position `key:"at"`
@@ -145,7 +145,7 @@ type Link struct {
 
 // Import names a topology file of another tool.
 type Import struct {
-	// Format of the file.
+	// Format is the file's format.
 	Format string `key:"format" required:"true" enum:"meshnet-lab|olsr-jsoninfo|olsr-txtinfo|netjson|graphml"`
 	// File is the path, relative to the experiment file.
 	File string `key:"file" required:"true" pattern:"path"`
@@ -173,13 +173,13 @@ const (
 // Radio is the physical layer. Fields that are nil take the medium's default
 // for the standard.
 type Radio struct {
-	// Standard of the radio.
+	// Standard is the amendment of IEEE 802.11.
 	Standard Standard `key:"standard" enum:"802.11b|802.11g|802.11a" default:"802.11b"`
-	// Rate of data frames; the default is the standard's highest.
+	// Rate is the rate of data frames; the default is the standard's highest.
 	Rate vtime.BitRate `key:"rate" min:"1mbit" max:"54mbit"`
-	// BasicRate of acknowledgements and broadcasts; the default is 2mbit for 802.11b and 24mbit otherwise.
+	// BasicRate is the rate of acknowledgements and broadcasts; the default is 2mbit for 802.11b and 24mbit otherwise.
 	BasicRate vtime.BitRate `key:"basic-rate" min:"1mbit" max:"54mbit"`
-	// Preamble of 802.11b frames.
+	// Preamble is the PLCP preamble of 802.11b frames.
 	Preamble Preamble `key:"preamble" enum:"long|short" default:"long"`
 	// TxPower is the transmitted power with antenna gains.
 	TxPower *vtime.DBm `key:"tx-power" min:"-50dBm" max:"40dBm"`
@@ -207,9 +207,9 @@ const (
 // PathLoss is the propagation model: log-distance with seeded log-normal
 // shadowing, or a disk.
 type PathLoss struct {
-	// Kind of the model.
+	// Kind is the kind of model.
 	Kind PathLossKind `key:"kind" enum:"log-distance|disk" default:"log-distance"`
-	// Exponent of log-distance; 2 is free space.
+	// Exponent is the slope of log-distance: 2 in free space, about 3 in offices.
 	Exponent *float64 `key:"exponent" min:"1" max:"8"`
 	// ReferenceLoss is the loss at one metre.
 	ReferenceLoss *vtime.Decibel `key:"reference-loss" min:"0dB" max:"100dB"`
@@ -227,7 +227,7 @@ type MAC struct {
 	// Retries is the number of retransmissions of a frame before it is dropped.
 	Retries *int `key:"retries" min:"0" max:"255"`
 	// RTS is the size of a frame above which RTS/CTS precedes it; off by default.
-	RTS *vtime.Bytes `key:"rts" min:"0B" max:"4096B"`
+	RTS *vtime.Bytes `key:"rts" min:"1B" max:"4096B"`
 	// Queues holds the EDCA parameters of the four access categories.
 	Queues Queues `key:"queues"`
 }
@@ -286,18 +286,16 @@ const (
 
 // Routing says how paths are chosen.
 type Routing struct {
-	// Kind of routing; static routes are computed from the radio model and frozen.
+	// Kind is the kind of routing: static routes are computed from the radio model and frozen.
 	Kind RoutingKind `key:"kind" enum:"static" default:"static"`
-	// Metric that the shortest paths minimise.
+	// Metric is what the shortest paths minimise.
 	Metric Metric `key:"metric" enum:"etx|hops" default:"etx"`
 	// MinDelivery is the delivery probability that a link needs in both directions to carry a route.
 	MinDelivery vtime.Fraction `key:"min-delivery" min:"1%" max:"100%" default:"10%"`
 }
 
-// Limits bounds what a run may cost and when it is valid.
+// Limits bounds what a campaign may cost.
 type Limits struct {
-	// Lateness is the 99th percentile of the medium's lateness above which a live run is invalid.
-	Lateness vtime.Duration `key:"lateness" min:"1us" max:"1s" default:"1ms"`
 	// Reruns is how often an invalid or failed run is tried again.
 	Reruns int `key:"reruns" min:"0" max:"20" default:"2"`
 }

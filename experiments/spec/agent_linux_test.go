@@ -18,8 +18,8 @@ func TestTheTablesAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range transportTable {
-		if carried := slices.Contains(table.Families(), f.name); carried != (f.missing == "") {
-			t.Errorf("%s: carried by agents: %v, missing: %q", f.name, carried, f.missing)
+		if !slices.Contains(table.Families(), f.name) {
+			t.Errorf("a file can name %s, which agents do not carry", f.name)
 		}
 	}
 	for _, name := range table.Families() {

@@ -57,12 +57,8 @@ func (t *Transport) decodeNode(d *decoder, n *node, at string) {
 		return
 	}
 	*t = Transport(n.text)
-	f := t.family()
-	switch {
-	case f == nil:
+	if t.family() == nil {
 		d.problem(n, at, Problem{Value: quote(n.text), What: "unknown transport", Allowed: transportHelp, Hint: suggestTransport(n.text)})
-	case f.missing != "":
-		d.problem(n, at, Problem{Value: quote(n.text), What: "not available in this version: " + f.missing, Allowed: transportHelp})
 	}
 }
 

@@ -226,7 +226,6 @@ func transportPattern() string {
 	for _, f := range transportTable {
 		v := "(" + strings.Join(f.variants, "|") + ")"
 		switch {
-		case f.missing != "":
 		case f.variants == nil:
 			alts = append(alts, f.name)
 		case f.joined:

@@ -166,7 +166,6 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 		{"two hops", "flows", "flows: [{count: 1, pairs: random, transport: hop}, {count: 1, pairs: random, transport: hop/arq}]", []string{"runs beside hop"}},
 		{"sized without size", "flows", "flows: [{count: 1, pairs: random, transport: hop, workload: sized}]", []string{"needs its size"}},
 		{"continual with size", "flows", "flows: [{count: 1, pairs: random, transport: hop, workload: {kind: continual, size: 1MB}}]", []string{"has no size"}},
-		{"udp", "flows", "flows: [{count: 1, pairs: random, transport: udp}]", []string{`x.yaml:4:46: flows[0].transport: "udp": not available in this version`}},
 		{"udp sized", "flows", "flows: [{count: 1, pairs: random, transport: udp, workload: {kind: sized, size: 1MB}}]", []string{"cannot carry the workload sized"}},
 		{"quick key", "quick", "quick: {seed: 3}", []string{`x.yaml:6:9: quick: "seed": cannot be changed by quick`}},
 		{"quick value", "quick", "quick: {duration: 3}", []string{"x.yaml:6:19: duration", "has no unit"}},

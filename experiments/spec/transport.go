@@ -100,14 +100,13 @@ type transportFamily struct {
 	bare      bool     // the name without a slash is a transport too
 	joined    bool     // several variants may be joined by "+"
 	workloads []WorkloadKind
-	missing   string // why no back end of this version carries it; empty = one does
 }
 
 var transportTable = []transportFamily{
-	{FamilyHop, hopVariants, true, true, []WorkloadKind{Continual, Sized}, ""},
-	{FamilyTCP, congestionControls, false, false, []WorkloadKind{Continual, Sized}, ""},
-	{FamilyHopByHopTCP, congestionControls, false, false, []WorkloadKind{Continual, Sized}, ""},
-	{FamilyUDP, nil, true, false, []WorkloadKind{Continual}, "its agents send no plain datagrams yet"},
+	{FamilyHop, hopVariants, true, true, []WorkloadKind{Continual, Sized}},
+	{FamilyTCP, congestionControls, false, false, []WorkloadKind{Continual, Sized}},
+	{FamilyHopByHopTCP, congestionControls, false, false, []WorkloadKind{Continual, Sized}},
+	{FamilyUDP, nil, true, false, []WorkloadKind{Continual}},
 }
 
 // hopVariants are Hop with one mechanism changed, for its component breakdown.
@@ -123,15 +122,11 @@ var congestionControls = []string{
 	"reno", "scalable", "vegas", "veno", "westwood", "yeah",
 }
 
-// TransportNames lists the transports that a file may name and that some back
-// end carries; those of a family
+// TransportNames lists the transports that a file may name; those of a family
 // that joins variants are listed with one each.
 func TransportNames() []string {
 	var names []string
 	for _, f := range transportTable {
-		if f.missing != "" {
-			continue
-		}
 		if f.bare {
 			names = append(names, f.name)
 		}
@@ -144,7 +139,7 @@ func TransportNames() []string {
 
 // transportHelp is TransportNames for people.
 var transportHelp = "hop, hop/VARIANT (" + strings.Join(hopVariants, ", ") + "; joined by +), tcp/CC, hop-by-hop-tcp/CC (CC: " +
-	strings.Join(congestionControls, ", ") + ")"
+	strings.Join(congestionControls, ", ") + "), udp"
 
 // family returns the table's line for a transport, nil when the name is not
 // known.

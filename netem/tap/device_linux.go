@@ -12,8 +12,8 @@ import (
 // DefaultQueueLength is the number of frames in the ring between the kernel and
 // the emulator, which reads it at once: it has to hold one burst (a TCP send of
 // 64 KiB is 45 frames, and several sockets may send together), while the queue
-// that the experiment sees is the medium's. Measured: 128 frames lose none in a
-// mesh of 100 nodes with 100 TCP flows.
+// that the experiment sees is the medium's. Measured: no frame is lost in it in
+// a mesh of 100 nodes with 100 TCP flows at 54 Mb/s.
 const DefaultQueueLength = 256
 
 // MaxFrame is the longest frame of a device: Ethernet header and MTU. Without

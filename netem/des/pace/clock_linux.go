@@ -12,7 +12,8 @@ import (
 type clock interface {
 	start(at vtime.Time) // now() is at from here on
 	now() vtime.Time
-	zero() int64 // CLOCK_MONOTONIC of virtual time zero, in ns
+	zero() int64         // CLOCK_MONOTONIC of virtual time zero, in ns
+	cpu() vtime.Duration // processor time of the calling thread
 }
 
 // monotonic reads CLOCK_MONOTONIC through the runtime (a vDSO call of some
@@ -50,3 +51,11 @@ func (m *monotonic) start(at vtime.Time) {
 
 func (m *monotonic) now() vtime.Time { return m.offset.Add(vtime.FromStd(time.Since(m.base))) }
 func (m *monotonic) zero() int64     { return m.mono - int64(m.offset) }
+
+func (m *monotonic) cpu() vtime.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		return 0 // exists since Linux 2.6.12; 0 means "never crowded"
+	}
+	return vtime.Duration(ts.Nano())
+}

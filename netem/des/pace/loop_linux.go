@@ -37,6 +37,8 @@ type Stats struct {
 	Turn  vtime.Duration `json:"turn_ns"`
 	Wakes uint64         `json:"wakes"` // returns from the wait
 	Polls uint64         `json:"polls"` // of these, waits of length zero: the loop had work left
+	// Pauses counts the turns after which a crowded loop slept.
+	Pauses uint64 `json:"pauses"`
 }
 
 // Loop paces one engine. Create it, Watch the descriptors, and Run it; every
@@ -48,6 +50,7 @@ type Loop struct {
 	visible func() vtime.Time
 	sources []source
 	stats   Stats
+	breath  breath
 	stopped bool
 
 	wake  int // eventfd
@@ -67,6 +70,8 @@ type waiter interface {
 	// wait returns the keys of readable descriptors, after at most d ns (0: only
 	// look). The slice is valid until the next call.
 	wait(d vtime.Duration) ([]int32, error)
+	// sleep waits for d ns, whatever happens.
+	sleep(d vtime.Duration)
 	remove(fd int)
 	close() error
 }
@@ -180,7 +185,18 @@ func (l *Loop) Run() error {
 	for l.stopped = false; !l.stopped; {
 		wake := l.visible()
 		before := l.clock.now()
-		l.stats.Turn = max(l.stats.Turn, before.Sub(now))
+		turn := before.Sub(now)
+		l.stats.Turn = max(l.stats.Turn, turn)
+		if l.breath.due(before) {
+			l.breath.look(before, l.clock.cpu())
+		}
+		if d := l.breath.pause(turn); d > 0 {
+			l.wait.sleep(d)
+			l.stats.Pauses++
+			after := l.clock.now()
+			l.stats.Stall = max(l.stats.Stall, after.Sub(before)-d)
+			before = after
+		}
 		d := min(max(wake.Sub(before), 0), maxWait)
 		if wake == vtime.Never {
 			d = maxWait

@@ -22,7 +22,9 @@ type script struct {
 	at    vtime.Time
 	steps []step
 	asked []vtime.Duration
-	keys  map[int]int // fd → key
+	slept []vtime.Duration
+	busy  vtime.Duration // processor time that the thread shows
+	keys  map[int]int    // fd → key
 	stop  func()
 }
 
@@ -31,12 +33,14 @@ type step struct {
 	ready int        // fd that is readable, 0 = none
 }
 
-func (s *script) start(at vtime.Time)   { s.at = at }
-func (s *script) now() vtime.Time       { return s.at }
-func (s *script) zero() int64           { return 0 }
-func (s *script) add(fd, key int) error { s.keys[fd] = key; return nil }
-func (s *script) remove(fd int)         { delete(s.keys, fd) }
-func (s *script) close() error          { return nil }
+func (s *script) start(at vtime.Time)    { s.at = at }
+func (s *script) now() vtime.Time        { return s.at }
+func (s *script) zero() int64            { return 0 }
+func (s *script) add(fd, key int) error  { s.keys[fd] = key; return nil }
+func (s *script) cpu() vtime.Duration    { return s.busy }
+func (s *script) sleep(d vtime.Duration) { s.slept = append(s.slept, d); s.at = s.at.Add(d) }
+func (s *script) remove(fd int)          { delete(s.keys, fd) }
+func (s *script) close() error           { return nil }
 func (s *script) wait(d vtime.Duration) ([]int32, error) {
 	s.asked = append(s.asked, d)
 	st := s.steps[0]
@@ -146,6 +150,41 @@ func TestWakesForVisibleEventsOnly(t *testing.T) {
 	}
 	if tr.l.Stats().Polls != 1 {
 		t.Errorf("%d polls, want 1", tr.l.Stats().Polls)
+	}
+}
+
+// burner is an event that takes time.
+type burner struct {
+	s    *script
+	l    *Loop
+	took vtime.Duration
+}
+
+func (b *burner) Fire(vtime.Time, uint64) { b.s.at = b.s.at.Add(b.took); b.s.busy += b.took }
+
+// Requirement: a crowded loop spaces its turns and always leaves some time
+// free; a relaxed one never pauses.
+func TestCrowdedLoopPauses(t *testing.T) {
+	const ms = 1000 * us
+	tr, eng := scripted(t, nil,
+		step{wake: 2 * ms},     // 9 ms of work until 11 ms: crowded
+		step{wake: 11500 * us}, // 30 µs of work
+		step{wake: 12 * ms},    // 1 ms of work
+		step{wake: 40 * ms},    // nothing for long: relaxed
+		step{wake: 41 * ms})    // 30 µs of work
+	for _, e := range []struct {
+		at   vtime.Time
+		took vtime.Duration
+	}{{2 * ms, 9 * vtime.Millisecond}, {11200 * us, 30 * vtime.Microsecond}, {11900 * us, vtime.Millisecond}, {41 * ms, 30 * vtime.Microsecond}} {
+		eng.Schedule(e.at, &burner{tr.s, tr.l, e.took}, 0)
+	}
+	if err := tr.l.Run(); err != nil {
+		t.Fatal(err)
+	}
+	// 10 % of 9 ms; up to 100 µs after a turn of 30 µs; 10 % of 1 ms.
+	want := []vtime.Duration{900 * vtime.Microsecond, 70 * vtime.Microsecond, 100 * vtime.Microsecond}
+	if !reflect.DeepEqual(tr.s.slept, want) || tr.l.Stats().Pauses != 3 {
+		t.Errorf("slept %v (%d pauses), want %v", tr.s.slept, tr.l.Stats().Pauses, want)
 	}
 }
 

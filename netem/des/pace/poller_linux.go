@@ -89,12 +89,22 @@ func (p *poller) wait(d vtime.Duration) ([]int32, error) {
 // would hand the processor to another thread and back at every wait.
 
 func (p *poller) pwait2(d vtime.Duration) (int, error) {
-	ts := unix.NsecToTimespec(int64(d))
+	ts := timespec64{int64(d / vtime.Second), int64(d % vtime.Second)}
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.epfd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(unsafe.Pointer(&ts)), 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
 	return int(n), nil
+}
+
+// timespec64 is the kernel's __kernel_timespec, 64 bits wide on 32-bit machines
+// too.
+type timespec64 struct{ sec, nsec int64 }
+
+func (p *poller) sleep(d vtime.Duration) {
+	ts := unix.NsecToTimespec(int64(d))
+	// A signal ends it early: the next pause comes soon.
+	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&ts)), 0, 0)
 }
 
 func (p *poller) waitTimer(d vtime.Duration) (int, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/internal/reexec"
+	"github.com/hopbed/hopbed/netem/emulator"
 )
 
 // echoPart is an agent that says who it is and answers every line until its
@@ -18,6 +19,7 @@ const echoPart = "hopbed-test-echo"
 
 func TestMain(m *testing.M) {
 	reexec.Dispatch(reexec.Table{
+		emulator.Part:         func() int { return emulator.Main(os.Stdin, os.Stdout) },
 		echoPart:              echo,
 		"hopbed-test-deaf":    deaf,
 		"hopbed-test-parent":  parent,

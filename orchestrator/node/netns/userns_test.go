@@ -15,7 +15,9 @@ import (
 
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/internal/testenv"
+	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/wifi"
 )
 
 func TestRootNeedsNoUserNamespace(t *testing.T) {
@@ -59,6 +61,7 @@ func TestWithoutRoot(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("mode %s: %v, %s; want %q", c.mode, err, out, c.want)
 		}
+		t.Logf("mode %s: %s", c.mode, out)
 	}
 }
 
@@ -96,7 +99,7 @@ func unprivileged() int {
 	return 0
 }
 
-// rootless is a controller: it starts two nodes and a device in each.
+// rootless is a controller: it starts two nodes and an emulator.
 func rootless() int {
 	ran, status, err := EnsureRoot()
 	if err != nil {
@@ -120,26 +123,29 @@ func rootless() int {
 		fmt.Println(err)
 		return 1
 	}
-	for i, h := range hs {
+	cfg := &emulator.Config{MACs: []wifi.MAC{wifi.DefaultMAC(wifi.StandardB)}, Radio: wifi.DiskRadio(100, 200), Positions: make([]wifi.Position, 2)}
+	for _, h := range hs {
 		if _, err := bufio.NewReader(h.Conn()).ReadString('\n'); err != nil {
 			fmt.Println(err, h.Stderr())
 			return 1
 		}
-		dev, err := tap.Create(h.PID(), tap.Config{HardwareAddress: tap.HardwareAddr(i)})
-		var u *tap.Unavailable
-		if errors.As(err, &u) {
-			fmt.Println("unavailable:", u)
-			return 1
-		}
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		if _, err := dev.Counters(); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		defer dev.Close()
+		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: h.Name(), PID: h.PID()})
+	}
+	p, err := emulator.Start(context.Background(), cfg, emulator.Options{})
+	var u *tap.Unavailable
+	if errors.As(err, &u) {
+		fmt.Println("unavailable:", u)
+		return 1
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("priority:", p.Ready().Priority)
+	r, err := p.Stop(context.Background())
+	if err != nil || len(r.Nodes) != 2 || r.Nodes[0].DeviceError != "" {
+		fmt.Println(r, err)
+		return 1
 	}
 	if err := d.Close(context.Background()); err != nil {
 		fmt.Println(err)

@@ -12,6 +12,7 @@ import (
 func Transports() (*transport.Table, error) {
 	return transport.NewTable(
 		sock.TCP{},
+		sock.UDP{},
 		sock.Hop{},
 		relay.Driver{},
 	)

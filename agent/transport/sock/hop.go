@@ -12,8 +12,6 @@ import (
 	"net/netip"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/transport/hop"
@@ -81,7 +79,7 @@ type hopEndpoint struct {
 	node  *transport.Node
 	cfg   hop.Config
 	sock  *udpSocket
-	wake  int // eventfd that ends a wait
+	wait  *waiter
 	event int // the board's eventfd, −1 without a board
 	addr  map[hop.NodeID][4]byte
 	ids   map[[4]byte]hop.NodeID
@@ -124,7 +122,7 @@ func (Hop) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, erro
 	if err != nil {
 		return nil, err
 	}
-	e := &hopEndpoint{node: n, cfg: cfg, wake: -1, event: -1, addr: make(map[hop.NodeID][4]byte), ids: make(map[[4]byte]hop.NodeID)}
+	e := &hopEndpoint{node: n, cfg: cfg, event: -1, addr: make(map[hop.NodeID][4]byte), ids: make(map[[4]byte]hop.NodeID)}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for id, a := range n.Addrs {
 		e.addr[hop.NodeID(id)], e.ids[a.As4()] = a.As4(), hop.NodeID(id)
@@ -141,9 +139,6 @@ func (Hop) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, erro
 	if e.sock, err = openUDP(netip.AddrPortFrom(n.Addr, transport.HopPort), hopReceiveBuffer, hopSendBuffer); err != nil {
 		return nil, err
 	}
-	if e.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return nil, errors.Join(&proto.Error{Code: proto.CodeSystem, What: "eventfd", Detail: err.Error()}, e.Close())
-	}
 	if n.Board != nil {
 		// Not File.Fd, which would make the file blocking.
 		raw, err := n.Board.Event().SyscallConn()
@@ -154,7 +149,14 @@ func (Hop) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, erro
 			return nil, errors.Join(&proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}, e.Close())
 		}
 		e.radio = newBoardRadio(n.Board, cfg.QueueAhead)
+		e.wait, err = newWaiter(e.sock.fd, e.event)
+		if err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
 	} else {
+		if e.wait, err = newWaiter(e.sock.fd); err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
 		e.radio = &socketRadio{sock: e.sock, limit: socketLimit}
 	}
 	if e.hop, err = hop.NewNode(cfg, e.radio, e, e); err != nil {
@@ -199,9 +201,8 @@ func (e *hopEndpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 // Stop ends the loop.
 func (e *hopEndpoint) Stop() {
 	e.cancel()
-	if e.wake >= 0 {
-		// An eventfd takes 8 bytes in the host's order; any value but 0 wakes.
-		_, _ = unix.Write(e.wake, []byte{1, 1, 1, 1, 1, 1, 1, 1})
+	if e.wait != nil {
+		e.wait.wake()
 	}
 	e.wg.Wait()
 }
@@ -261,9 +262,8 @@ func (e *hopEndpoint) Close() error {
 	if e.sock != nil {
 		errs = append(errs, e.sock.close())
 	}
-	if e.wake >= 0 {
-		errs = append(errs, unix.Close(e.wake))
-		e.wake = -1
+	if e.wait != nil {
+		errs = append(errs, e.wait.close())
 	}
 	return errors.Join(errs...)
 }

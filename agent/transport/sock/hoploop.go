@@ -23,10 +23,6 @@ func (e *hopEndpoint) run() {
 	if !SleepUntil(e.ctx, e.sched.Clock, 0) {
 		return
 	}
-	fds := []unix.PollFd{{Fd: int32(e.sock.fd), Events: unix.POLLIN}, {Fd: int32(e.wake), Events: unix.POLLIN}}
-	if e.event >= 0 {
-		fds = append(fds, unix.PollFd{Fd: int32(e.event), Events: unix.POLLIN})
-	}
 	for {
 		next, err := e.turn()
 		if err != nil {
@@ -36,13 +32,11 @@ func (e *hopEndpoint) run() {
 		if e.ctx.Err() != nil || next == vtime.Never {
 			return
 		}
-		wait := max(0, int64(next.Sub(e.sched.Clock.Now())))
-		ts := unix.NsecToTimespec(wait)
-		if _, err := unix.Ppoll(fds, &ts, nil); err != nil && !errors.Is(err, unix.EINTR) {
-			e.fail(fmt.Errorf("ppoll: %w", err))
+		if err := e.wait.wait(next.Sub(e.sched.Clock.Now())); err != nil {
+			e.fail(err)
 			return
 		}
-		if len(fds) == 3 && fds[2].Revents != 0 {
+		if e.event >= 0 && e.wait.ready(1) {
 			// One-shot wishes were fulfilled; the next turn makes new ones.
 			var b [8]byte
 			_, _ = unix.Read(e.event, b[:])

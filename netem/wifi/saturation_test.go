@@ -38,8 +38,8 @@ func TestSaturationAgainstBianchi(t *testing.T) {
 		model func(n, header int) slotModel
 		time  vtime.Duration
 	}{
-		{StandardB, bianchi11b, 100 * sec},
-		{StandardG, bianchi11g, 40 * sec},
+		{StandardB, bianchi11b, 60 * sec},
+		{StandardG, bianchi11g, 20 * sec},
 	} {
 		for _, qos := range []bool{false, true} {
 			header, bound := 24, 0.015
@@ -197,7 +197,7 @@ func TestNoAckHasNoCollisionFeedback(t *testing.T) {
 	}
 	// The time-stepped referee sends whole bursts; its stations, too, wait EIFS
 	// after a collision that they hear and only AIFS after their own.
-	const ticks = 200_000_000
+	const ticks = 100_000_000
 	s := steppedBursts11g(10, 3)
 	s.run(ticks)
 	sent := 0
@@ -211,7 +211,7 @@ func TestNoAckHasNoCollisionFeedback(t *testing.T) {
 // TestCountdownRules compares both countdown rules with the time-stepped referee.
 // They differ by more than the bound, so each is told from the other.
 func TestCountdownRules(t *testing.T) {
-	const n, ticks = 3, 240_000_000
+	const n, ticks = 3, 100_000_000
 	var got [2]float64
 	for i, edca := range []bool{false, true} {
 		header := 24
@@ -223,7 +223,7 @@ func TestCountdownRules(t *testing.T) {
 		want := float64(s.nodes[0].delivered) * 1472 * 8 / ticks
 		mac := DefaultMAC(StandardB).LegacyDCF()
 		mac.QoS, mac.EIFSRate = edca, mac.BasicRate
-		_, got[i] = saturated(t, mac, n, 300*sec)
+		_, got[i] = saturated(t, mac, n, 150*sec)
 		within(t, fmt.Sprintf("QoS %v", edca), got[i], want, 0.0035)
 	}
 	if got[1] < 1.005*got[0] {

@@ -17,6 +17,7 @@ import (
 	"github.com/hopbed/hopbed/internal/testenv"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/orchestrator/node"
+	"github.com/hopbed/hopbed/orchestrator/node/nodetest"
 )
 
 func tag(t testing.TB) string {
@@ -109,12 +110,17 @@ func TestAgentsRunInNamespacesOfTheirOwn(t *testing.T) {
 		}
 	}
 	gone(t, pids...)
-	if err := d.Close(context.Background()); err != nil {
-		t.Errorf("second close: %v", err)
-	}
-	if _, err := d.Start(context.Background(), specs(1)); err == nil {
-		t.Error("a closed driver started a node")
-	}
+}
+
+func TestConformance(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.NetNS)
+	nodetest.Run(t, func(t *testing.T) node.Driver {
+		d, err := New(Options{Part: "hopbed-test-conform", Tag: tag(t), Grace: 100 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	})
 }
 
 func TestKilledAgentIsATypedError(t *testing.T) {

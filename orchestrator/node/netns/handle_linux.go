@@ -37,16 +37,20 @@ type handle struct {
 // conn is the agent's standard input and output. Close shuts the input, which
 // asks the agent to end; its last words can still be read.
 type conn struct {
-	in   *os.File // we write
-	out  *os.File // we read
-	once sync.Once
-	err  error
+	in       *os.File // we write
+	out      *os.File // we read
+	stopping *atomic.Bool
+	once     sync.Once
+	err      error
 }
 
 func (c *conn) Read(b []byte) (int, error)  { return c.out.Read(b) }
 func (c *conn) Write(b []byte) (int, error) { return c.in.Write(b) }
 func (c *conn) Close() error {
-	c.once.Do(func() { c.err = c.in.Close() })
+	c.once.Do(func() {
+		c.stopping.Store(true)
+		c.err = c.in.Close()
+	})
 	return c.err
 }
 
@@ -64,7 +68,8 @@ func (d *Driver) launch(s node.Spec) (*handle, error) {
 		inW.Close()
 		return fail(files(err))
 	}
-	h := &handle{spec: s, conn: &conn{in: inW, out: outR}, stderr: &tail{}, grace: d.opt.Grace, done: make(chan struct{}), began: time.Now()}
+	h := &handle{spec: s, stderr: &tail{}, grace: d.opt.Grace, done: make(chan struct{}), began: time.Now()}
+	h.conn = &conn{in: inW, out: outR, stopping: &h.stopping}
 	h.cmd = reexec.Command(d.opt.Part, d.opt.Args, append(append([]string{TagVariable + "=" + d.opt.Tag}, d.opt.Env...), s.Env...)...)
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = inR, outW, h.stderr
 	h.cmd.ExtraFiles = s.Files
@@ -168,26 +173,23 @@ func (h *handle) Err() error {
 func (h *handle) Stop(ctx context.Context) error { return h.stop(ctx, h.grace) }
 
 func (h *handle) stop(ctx context.Context, grace time.Duration) error {
+	defer func() { _ = h.conn.out.Close() }() // nothing more will come
 	select {
-	case <-h.done: // ended before anybody asked: Err says so, Stop has nothing to do
+	case <-h.done: // it ended before this: Err says how, Stop has nothing to do
+		_ = h.conn.Close()
+		return nil
 	default:
-		h.stopping.Store(true)
-		_ = h.conn.Close() // an agent that died has closed its end already
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-h.done:
-		case <-timer.C:
-			_ = h.cmd.Process.Kill() // fails only when it has ended
-		case <-ctx.Done():
-			_ = h.cmd.Process.Kill()
-		}
-		<-h.done // a killed process ends; WaitDelay bounds the rest
 	}
-	_ = h.conn.Close()
-	_ = h.conn.out.Close()
-	if h.stopping.Load() {
-		return h.err
+	_ = h.conn.Close() // fails only when it was closed before
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-h.done:
+	case <-timer.C:
+		_ = h.cmd.Process.Kill() // fails only when it has ended
+	case <-ctx.Done():
+		_ = h.cmd.Process.Kill()
 	}
-	return nil
+	<-h.done // a killed process ends; WaitDelay bounds the rest
+	return h.err
 }

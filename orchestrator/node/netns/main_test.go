@@ -11,6 +11,7 @@ import (
 	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/netem/emulator"
+	"github.com/hopbed/hopbed/orchestrator/node/nodetest"
 )
 
 // echoPart is an agent that says who it is and answers every line until its
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 	reexec.Dispatch(reexec.Table{
 		emulator.Part:         func() int { return emulator.Main(os.Stdin, os.Stdout) },
 		echoPart:              echo,
+		"hopbed-test-conform": nodetest.Agent,
 		"hopbed-test-deaf":    deaf,
 		"hopbed-test-parent":  parent,
 		"hopbed-test-control": controller,

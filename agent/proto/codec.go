@@ -29,9 +29,9 @@ func known(t Type, table []Type) bool {
 func excerpt(line []byte) string {
 	const most = 120
 	if len(line) > most {
-		return fmt.Sprintf("%q… (%d bytes)", line[:most], len(line))
+		return fmt.Sprintf("%s… (%d bytes)", line[:most], len(line))
 	}
-	return fmt.Sprintf("%q", line)
+	return string(line)
 }
 
 // DecodeEnvelope reads one line (without or with its newline). Errors are of

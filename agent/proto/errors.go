@@ -64,7 +64,11 @@ func (e *Error) Error() string {
 		if e.Got != "" {
 			fmt.Fprintf(&b, "; available: %s", e.Got)
 		}
-	case e.Wanted != "" || e.Got != "":
+	case e.Wanted == "" && e.Got != "":
+		fmt.Fprintf(&b, "%s: got %q", e.Code, e.Got)
+	case e.Got == "" && e.Wanted != "":
+		fmt.Fprintf(&b, "%s: wanted %q", e.Code, e.Wanted)
+	case e.Wanted != "":
 		fmt.Fprintf(&b, "%s (wanted %q, got %q)", e.Code, e.Wanted, e.Got)
 	default:
 		b.WriteString(string(e.Code))

@@ -100,7 +100,7 @@ func newApp(stdout io.Writer, stderr *os.File) *cli.App {
 		Commands: []*cli.Command{
 			listCommand(), checkCommand(), runCommand(stderr),
 			reportCommand(), resultsCommand(), showCommand(), exportCommand(),
-			topologyCommand(), doctorCommand(), cleanCommand(stderr),
+			topologyCommand(), benchCommand(), doctorCommand(), cleanCommand(stderr),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

@@ -12,6 +12,7 @@ import (
 	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/backend/live"
+	"github.com/hopbed/hopbed/orchestrator/bench"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/node/netns"
 )
@@ -19,6 +20,7 @@ import (
 // parts are the roles in which hopbed starts itself again.
 func parts() reexec.Table {
 	return reexec.Table{
+		bench.Part:    bench.NodeMain,
 		session.Part:  func() int { return session.Main(version()) },
 		emulator.Part: func() int { return emulator.Main(os.Stdin, os.Stdout) },
 	}

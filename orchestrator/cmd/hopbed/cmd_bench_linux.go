@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hopbed/hopbed/internal/journal"
+	"github.com/hopbed/hopbed/orchestrator/bench"
+	"github.com/hopbed/hopbed/orchestrator/node/netns"
+)
+
+func benchCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "bench",
+		Usage: "measure what this machine can emulate",
+		Subcommands: []*cli.Command{
+			{
+				Name: "medium", Usage: "frames per second and lateness of the live medium, cells of two nodes and a mesh of TCP flows",
+				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "cells", Usage: "numbers of nodes in cells of two, `N,N,…`", Value: "16,32,64,128"},
+					&cli.IntFlag{Name: "mesh", Usage: "nodes, and TCP flows, of the mesh, `N`; 0 for none", Value: 100},
+				},
+				Action: func(c *cli.Context) error {
+					cells, err := counts(c.String("cells"))
+					if err != nil {
+						return err
+					}
+					mesh := c.Int("mesh")
+					if mesh == 0 {
+						mesh = -1
+					}
+					return withLab(func(lab bench.Common) error {
+						_, err := bench.Medium(c.Context, c.App.Writer, bench.MediumOptions{Common: lab, Cells: cells, Mesh: mesh})
+						return err
+					})
+				},
+			},
+			{
+				Name: "nodes", Usage: "time to bring namespaces up and down",
+				Flags: []cli.Flag{&cli.StringFlag{Name: "counts", Usage: "numbers of nodes, `N,N,…`", Value: "10,100,400"}},
+				Action: func(c *cli.Context) error {
+					n, err := counts(c.String("counts"))
+					if err != nil {
+						return err
+					}
+					return withLab(func(lab bench.Common) error {
+						_, err := bench.Nodes(c.Context, c.App.Writer, bench.NodesOptions{Common: lab, Counts: n})
+						return err
+					})
+				},
+			},
+		},
+	}
+}
+
+// withLab gives f the privileges and the journal that nodes need.
+func withLab(f func(bench.Common) error) (err error) {
+	if ran, status, err := netns.EnsureRoot(); err != nil {
+		return err
+	} else if ran {
+		return &exit{code: status}
+	}
+	dir, err := journal.DefaultDir()
+	if err != nil {
+		return err
+	}
+	j, err := journal.Open(dir, journal.NewTag())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	return f(bench.Common{Tag: j.Tag(), Journal: j.Record})
+}
+
+func counts(s string) ([]int, error) {
+	var out []int
+	for _, f := range strings.Split(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(f))
+		if err != nil || n < 2 || n > 1000 {
+			return nil, usagef("%q: want numbers of nodes from 2 to 1000, separated by commas", s)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -141,7 +142,7 @@ func (c *Claim) Limits() string {
 // against another metric has none: compare with that metric.
 func (c *Claim) Holds(v float64) bool {
 	switch {
-	case v != v: // NaN
+	case math.IsNaN(v):
 		return false
 	case c.AtLeast != nil && v < *c.AtLeast:
 		return false

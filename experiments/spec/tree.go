@@ -38,7 +38,6 @@ type node struct {
 	pos   Pos
 	text  string // of a scalar
 	null  bool   // nothing was written
-	quote bool   // of a scalar: text that cannot be anything else
 	via   string // the variable through which the value came here
 	keys  []*node
 	items []*node // of a sequence, or the values of a mapping
@@ -223,7 +222,6 @@ func (b *treeBuilder) build(y *yaml.Node, depth int) *node {
 			return b.fail(y, fmt.Sprintf("the value has %d bytes", len(y.Value)), fmt.Sprintf("up to %d", maxText))
 		}
 		n.text = y.Value
-		n.quote = y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 		return n
 	case yaml.SequenceNode, yaml.MappingNode:
 		if y.Style&yaml.TaggedStyle != 0 {

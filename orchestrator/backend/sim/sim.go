@@ -1,0 +1,99 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// Name of the back end in results.
+const Name = "sim"
+
+// Backend carries runs out in virtual time. It has no state: runs may go on at
+// once.
+type Backend struct{}
+
+var (
+	_ backend.Backend  = (*Backend)(nil)
+	_ backend.Parallel = (*Backend)(nil)
+)
+
+// New returns the back end.
+func New() *Backend { return &Backend{} }
+
+// Name implements backend.Backend.
+func (*Backend) Name() string { return Name }
+
+// Overhead implements backend.Backend: laying out, and storing the results.
+func (*Backend) Overhead() time.Duration { return 500 * time.Millisecond }
+
+// typicalSpeed is what thirty flows over twenty nodes at 802.11b reach on one
+// core; smaller networks are faster, larger and faster ones slower.
+const typicalSpeed = 300
+
+// Speed implements backend.Backend.
+func (*Backend) Speed() float64 { return typicalSpeed }
+
+// Parallel implements backend.Parallel: one run a core.
+func (*Backend) Parallel() int { return runtime.GOMAXPROCS(0) }
+
+// Close implements backend.Backend; nothing is held.
+func (*Backend) Close() error { return nil }
+
+// Preflight implements backend.Backend.
+func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
+	for _, pt := range p.Experiment.Points() {
+		if err := supported(pt.Config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// supported says what of an experiment the model does not have.
+func supported(c *spec.Config) error {
+	if c.Topology.Inventory != "" {
+		return &backend.ErrUnsupported{Backend: Name, What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
+			Do: "describe the topology by generate or nodes"}
+	}
+	for i, f := range c.Flows {
+		switch f.Transport.Family() {
+		case spec.FamilyTCP, spec.FamilyHopByHopTCP:
+			if cc := f.Transport.Variant(); !slices.Contains(tcp.Controls(), cc) {
+				return &backend.ErrUnsupported{Backend: Name, What: fmt.Sprintf("flows[%d].transport: %s", i, f.Transport),
+					Because: "the model TCP has no congestion control " + cc,
+					Do:      "use one of " + strings.Join(tcp.Controls(), ", ") + ", or a back end with a kernel (--backend netns)"}
+			}
+		case spec.FamilyHop:
+			if _, err := backend.HopConfig(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Run implements backend.Backend.
+func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress) (*store.RunRecord, error) {
+	if err := supported(s.Config()); err != nil {
+		return nil, &backend.Permanent{Err: err}
+	}
+	w, err := newWorld(s)
+	if err != nil {
+		// The same scenario fails in the same way every time.
+		return nil, &backend.Permanent{Err: err}
+	}
+	if err := w.run(ctx, tell); err != nil {
+		return nil, err
+	}
+	return w.record(), nil
+}

@@ -1,0 +1,268 @@
+package simnet
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport/hop"
+	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend/sim/simhop"
+)
+
+// hopFlow is one Hop flow with its source, its relays and its destination.
+type hopFlow struct {
+	net   *Net
+	order *proto.Flow
+	key   hop.FlowKey
+	block vtime.Bytes
+
+	app     *workload.Source
+	pattern *workload.Pattern
+	opened  bool
+	closed  bool
+
+	meter      *workload.Meter
+	high       vtime.Bytes // the most that the destination has reported
+	blocks     int64
+	corrupt    int64
+	finishedAt [2]vtime.Time // at the source, at the destination
+	err        *proto.Error
+	last       []hop.FlowStats // along the path, as the nodes knew the flow last
+}
+
+func (n *Net) newHop(f *proto.Flow) (*hopFlow, error) {
+	if err := n.startHop(); err != nil {
+		return nil, err
+	}
+	h := &hopFlow{net: n, order: f, block: f.Options.BlockSize, pattern: workload.NewPattern(f.ID),
+		key:        hop.FlowKey{Src: hop.NodeID(f.Src), Dst: hop.NodeID(f.Dst), Flow: hop.FlowID(f.ID)},
+		meter:      workload.NewMeter(n.cfg.Warmup, n.cfg.End, f.Workload.Size),
+		finishedAt: [2]vtime.Time{vtime.Never, vtime.Never}, last: make([]hop.FlowStats, len(f.Path))}
+	if h.block == 0 {
+		h.block = n.cfg.Hop.BlockSize
+	}
+	if len(f.Path) < 2 {
+		return nil, fmt.Errorf("the path has %d nodes: want those from source to destination", len(f.Path))
+	}
+	var err error
+	h.app, err = workload.NewSource(f.Workload)
+	return h, err
+}
+
+func (h *hopFlow) begin(now vtime.Time) {
+	h.opened = true
+	if err := h.net.hop.Open(h.order.Src, h.key.Flow, h.order.Dst, h, hop.FlowOptions{BlockSize: h.block}); err != nil {
+		h.fail(now, h.order.Src, proto.Source, proto.CodeFlow, err.Error())
+	}
+}
+
+func (h *hopFlow) end(now vtime.Time) {
+	h.progress(now - 1)
+	h.remember()
+	h.closed = true
+	for _, node := range h.order.Path {
+		h.net.hop.Node(node).CloseFlow(now, h.key, true)
+		h.net.hop.Flush(node)
+	}
+}
+
+// Next implements hop.Source.
+func (h *hopFlow) Next(now vtime.Time, buf []byte) (n int, last bool) {
+	for n < len(buf) {
+		ready := h.app.Ready(now)
+		if ready == 0 {
+			break
+		}
+		want := int(min(ready, vtime.Bytes(min(len(buf)-n, workload.MaxChunk))))
+		k := copy(buf[n:], h.pattern.At(int64(h.app.Taken()), want))
+		h.app.Take(now, vtime.Bytes(k))
+		n += k
+	}
+	return n, h.app.Finished()
+}
+
+// deliver verifies one block at the destination.
+func (h *hopFlow) deliver(now vtime.Time, d hop.Delivery) {
+	h.blocks++
+	if wrong := h.pattern.Check(int64(d.Block)*int64(h.block), d.Data); wrong >= 0 {
+		h.corrupt++
+		h.fail(now, h.order.Dst, proto.Destination, proto.CodeCorrupt, fmt.Sprintf("block %d differs from what the source sent at byte %d", d.Block, wrong))
+	}
+}
+
+func (h *hopFlow) fail(now vtime.Time, node int, side proto.Side, code proto.Code, detail string) {
+	if h.err == nil {
+		h.err = &proto.Error{Code: code, What: fmt.Sprintf("flow %d", h.order.ID), Detail: detail}
+		h.net.event(node, h.order.ID, side, proto.Failed, now, h.err)
+	}
+}
+
+// progress counts what has arrived at the destination up to now, since the last
+// call. A partial block that was given up and comes again is not counted twice.
+func (h *hopFlow) progress(now vtime.Time) {
+	if h.closed {
+		return
+	}
+	if d := h.net.hop.Node(h.order.Dst).Delivered(h.key); d > h.high {
+		h.meter.Add(now, d-h.high)
+		h.high = d
+	}
+}
+
+// remember keeps the nodes' counters: they forget a flow that has ended.
+func (h *hopFlow) remember() {
+	for i, node := range h.order.Path {
+		if s, ok := h.net.hop.Node(node).FlowStats(h.key); ok {
+			h.last[i] = s
+		}
+	}
+}
+
+func (h *hopFlow) observe(now vtime.Time, to Observer) {
+	if !h.closed {
+		h.remember()
+	}
+	for i, node := range h.order.Path {
+		h.sample(now, i)
+		to(node, &h.net.scratch)
+	}
+}
+
+// sample fills the scratch sample for the i-th node of the path.
+func (h *hopFlow) sample(now vtime.Time, i int) {
+	s := &h.last[i]
+	h.net.scratch = proto.Sample{
+		Flow: h.order.ID, Side: h.side(i), T: now, SRTT: s.SRTT,
+		Sent: s.BytesSent, RetransPackets: int64(s.Retransmitted), Retrans: vtime.Bytes(s.Retransmitted) * vtime.Bytes(h.net.cfg.Hop.Payload),
+		BlocksHeld: int64(s.Held), Withheld: int64(s.Waiting), DataFrames: int64(s.PacketsSent), ControlFrames: int64(s.BSYNs + s.BACKs + s.Tokens),
+	}
+	switch out := &h.net.scratch; out.Side {
+	case proto.Source:
+		out.BlocksDone = int64(s.BlocksAcked)
+	case proto.Destination:
+		out.Delivered, out.BlocksDone = h.meter.Total(), h.blocks
+	case proto.Relay:
+		out.BlocksDone = int64(s.BlocksSent)
+	}
+}
+
+func (h *hopFlow) side(i int) proto.Side {
+	switch i {
+	case 0:
+		return proto.Source
+	case len(h.order.Path) - 1:
+		return proto.Destination
+	}
+	return proto.Relay
+}
+
+func (h *hopFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
+	if !h.closed {
+		h.remember()
+	}
+	for i, node := range h.order.Path {
+		h.sample(now, i)
+		last := h.net.scratch
+		r := proto.FlowResult{Flow: h.order.ID, Side: h.side(i), Last: &last, MeasuredFrom: h.net.cfg.Warmup, MeasuredTo: h.net.cfg.End}
+		at := vtime.Never
+		switch r.Side {
+		case proto.Source:
+			at, r.Blocks, r.Total, r.Error = h.finishedAt[0], int64(h.last[i].BlocksAcked), h.app.Taken(), h.err
+		case proto.Destination:
+			at, r.Blocks, r.Corrupt = h.finishedAt[1], h.blocks, h.corrupt
+			r.Bytes, r.Total = h.meter.Measured(), h.meter.Total()
+			if r.Total > h.app.Taken() && h.err == nil {
+				r.Error = &proto.Error{Code: proto.CodeCorrupt, What: fmt.Sprintf("flow %d", h.order.ID),
+					Detail: fmt.Sprintf("%v arrived of %v that were sent", r.Total, h.app.Taken())}
+			}
+		}
+		if at != vtime.Never {
+			r.Finished, r.FinishedAt = true, at
+		}
+		to(node, r)
+	}
+}
+
+// startHop runs Hop on every node, once: any node may be a relay.
+func (n *Net) startHop() error {
+	if n.hop != nil {
+		return nil
+	}
+	n.hop = simhop.New(n.eng, n.cfg.Nodes)
+	for i := range n.cfg.Nodes {
+		if err := n.hop.Add(i, n.cfg.Hop, hopRoutes{n, i}, hopApp{n, i}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hopRoutes is one node's routing table.
+type hopRoutes struct {
+	net  *Net
+	node int
+}
+
+// NextHop implements hop.Routes.
+func (r hopRoutes) NextHop(dst hop.NodeID) (hop.NodeID, bool) {
+	via, ok := r.net.cfg.Routes.NextHop(r.node, int(dst))
+	return hop.NodeID(via), ok
+}
+
+// hopApp is told what happens to the flows that begin or end at a node.
+type hopApp struct {
+	net  *Net
+	node int
+}
+
+func (a hopApp) find(k hop.FlowKey) *hopFlow {
+	for _, h := range a.net.hops {
+		if h.key == k {
+			return h
+		}
+	}
+	return nil
+}
+
+// Accept implements hop.App.
+func (a hopApp) Accept(_ vtime.Time, k hop.FlowKey) bool { return a.find(k) != nil }
+
+// Deliver implements hop.App.
+func (a hopApp) Deliver(now vtime.Time, d hop.Delivery) {
+	if h := a.find(d.Flow); h != nil {
+		h.deliver(now, d)
+	}
+}
+
+// Finished implements hop.App.
+func (a hopApp) Finished(now vtime.Time, k hop.FlowKey) {
+	h := a.find(k)
+	switch {
+	case h == nil:
+	case a.node == h.order.Src:
+		h.finishedAt[0] = now
+	default:
+		h.finishedAt[1] = now
+		a.net.event(a.node, h.order.ID, proto.Destination, proto.Finished, now, nil)
+	}
+}
+
+// Failed implements hop.App.
+func (a hopApp) Failed(now vtime.Time, k hop.FlowKey, err error) {
+	h := a.find(k)
+	if h == nil {
+		return
+	}
+	code := proto.CodeFlow
+	if _, ok := errors.AsType[*hop.CorruptError](err); ok {
+		code = proto.CodeCorrupt
+		h.corrupt++
+	}
+	side := proto.Destination
+	if a.node == h.order.Src {
+		side = proto.Source
+	}
+	h.fail(now, a.node, side, code, err.Error())
+}

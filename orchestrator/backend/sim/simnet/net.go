@@ -1,0 +1,237 @@
+package simnet
+
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport/hop"
+	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/netem/des"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/orchestrator/backend/sim/simhop"
+)
+
+// Routes is the static routing table of all nodes.
+type Routes interface {
+	// NextHop returns the neighbour of node from towards node dst; false when
+	// there is no route, or from is dst.
+	NextHop(from, dst int) (int, bool)
+}
+
+// Config describes the network of one run.
+type Config struct {
+	Seed        uint64
+	Nodes       int
+	Routes      Routes
+	Flows       []proto.Flow
+	Warmup, End vtime.Time // the measured interval is [Warmup, End)
+	// Hop is the configuration of every node's Hop; used when a flow is Hop's.
+	Hop hop.Config
+	// TCP holds the defaults of every connection; flows change them by their
+	// options and name the congestion control.
+	TCP tcp.Config
+}
+
+// Net is the network of one run: the medium's sink, and every flow.
+type Net struct {
+	eng     *des.Engine
+	med     *wifi.Medium
+	cfg     Config
+	hop     *simhop.Net // nil without a Hop flow
+	hosts   []host
+	flows   []flow
+	hops    []*hopFlow   // those of flows that are Hop's
+	udp     []saturation // per node: the UDP flows that keep its queue full
+	pool    tcp.Pool
+	packets *packet
+	scratch proto.Sample
+	events  []proto.Event
+}
+
+// host counts what a node's IP layer does.
+type host struct {
+	forwarded, noRoute, expired, refused uint64
+	tcp                                  tcpCounters
+}
+
+// flow is one flow with both its ends.
+type flow interface {
+	begin(now vtime.Time)
+	// end stops the flow at its own stop, before the run's end.
+	end(now vtime.Time)
+	// observe reports one sample for each side that has something to say.
+	observe(now vtime.Time, to Observer)
+	// account gives one result for each side, at the end of the run.
+	account(now vtime.Time, to func(node int, r proto.FlowResult))
+}
+
+// Observer takes one sample; it must not keep s.
+type Observer func(node int, s *proto.Sample)
+
+// New makes the network's flows. Attach gives it its medium.
+func New(eng *des.Engine, cfg Config) (*Net, error) {
+	n := &Net{eng: eng, cfg: cfg, hosts: make([]host, cfg.Nodes), udp: make([]saturation, cfg.Nodes)}
+	for i := range cfg.Flows {
+		f, err := n.newFlow(&cfg.Flows[i])
+		if err != nil {
+			return nil, fmt.Errorf("flow %d (%s): %w", cfg.Flows[i].ID, cfg.Flows[i].Transport, err)
+		}
+		n.flows = append(n.flows, f)
+		if h, ok := f.(*hopFlow); ok {
+			n.hops = append(n.hops, h)
+		}
+	}
+	return n, nil
+}
+
+// Attach sets the medium, which is made after its sink.
+func (n *Net) Attach(m *wifi.Medium) {
+	n.med = m
+	if n.hop != nil {
+		n.hop.Attach(m)
+	}
+}
+
+// startSpread is the interval over which flows with one start really begin:
+// processes on real nodes do not begin on the same nanosecond either, and the
+// phase against the kernel's timer tick (4 ms) is random.
+const startSpread = 4 * vtime.Millisecond
+
+// Kinds of the network's own events, in the lowest bit of their argument.
+const (
+	flowBegins = iota
+	flowEnds
+	kinds
+)
+
+// Start schedules every flow. Each flow's start is spread by a draw of a stream
+// of its own.
+func (n *Net) Start() {
+	for i := range n.flows {
+		f := &n.cfg.Flows[i]
+		late := des.NewStream(n.cfg.Seed, fmt.Sprintf("flow/%d/start", f.ID)).IntN(int(startSpread))
+		if at := f.Start.Add(vtime.Duration(late)); at < n.stopOf(f) {
+			n.eng.Schedule(at, n, uint64(i*kinds+flowBegins))
+		}
+		if f.Stop > 0 && f.Stop < n.cfg.End {
+			n.eng.Schedule(f.Stop, n, uint64(i*kinds+flowEnds))
+		}
+	}
+}
+
+// stopOf returns when the flow ends.
+func (n *Net) stopOf(f *proto.Flow) vtime.Time {
+	if f.Stop > 0 {
+		return vtime.Min(f.Stop, n.cfg.End)
+	}
+	return n.cfg.End
+}
+
+// Fire implements des.Handler.
+func (n *Net) Fire(now vtime.Time, arg uint64) {
+	f := n.flows[arg/kinds]
+	if arg%kinds == flowBegins {
+		f.begin(now)
+	} else {
+		f.end(now)
+	}
+}
+
+// RunTo fires every event before t and moves the clock to t, so that what
+// happens at t itself belongs to the time after it. It must be called at least
+// once in two seconds of virtual time (hop.Config.GrantExpiry): Hop counts a
+// partial block until then and forgets it if it gives it up.
+func (n *Net) RunTo(t vtime.Time) {
+	if t > n.eng.Now() {
+		n.eng.RunUntil(t - 1)
+		n.eng.AdvanceTo(t)
+	}
+	for _, h := range n.hops {
+		h.progress(t - 1)
+	}
+}
+
+// Observe reports the state of every flow.
+func (n *Net) Observe(now vtime.Time, to Observer) {
+	for i, f := range n.flows {
+		if now >= n.cfg.Flows[i].Start {
+			f.observe(now, to)
+		}
+	}
+}
+
+// deliver puts a packet of this node on its way; it takes the packet over.
+func (n *Net) deliver(from int, p *packet) {
+	via, ok := n.cfg.Routes.NextHop(from, int(p.dst))
+	if !ok {
+		n.hosts[from].noRoute++
+		n.freePacket(p)
+		return
+	}
+	f := n.med.NewFrame()
+	f.Src, f.Dst, f.AC, f.Len, f.Payload = from, via, p.ac, p.len, p
+	if !n.med.Enqueue(f) {
+		// The queue is full: a TAP does not push back, so the packet is lost
+		// and its sender is not told.
+		n.hosts[from].refused++
+		n.freePacket(p)
+	}
+}
+
+// Deliver implements wifi.Sink: a frame has reached a node.
+func (n *Net) Deliver(now vtime.Time, node int, f *wifi.Frame) {
+	p, ok := f.Payload.(*packet)
+	if !ok {
+		n.hop.Deliver(now, node, f)
+		return
+	}
+	if int(p.dst) != node {
+		n.forward(node, p)
+		return
+	}
+	if p.udp != nil {
+		p.udp.receive(now, p)
+		return
+	}
+	p.to.receive(now, p.seg)
+}
+
+func (n *Net) forward(node int, p *packet) {
+	h := &n.hosts[node]
+	if p.ttl <= 1 {
+		h.expired++
+		return
+	}
+	h.forwarded++
+	q := n.copyPacket(p)
+	q.ttl--
+	n.deliver(node, q)
+}
+
+// Done implements wifi.Sink: a frame has left its sender's queue. What became
+// of it is not the business of IP.
+func (n *Net) Done(now vtime.Time, f *wifi.Frame, o wifi.Outcome) {
+	p, ok := f.Payload.(*packet)
+	if !ok {
+		n.hop.Done(now, f, o)
+		return
+	}
+	n.freePacket(p)
+	if s := &n.udp[f.Src]; len(s.flows) > 0 {
+		s.fill(n, f.Src)
+	}
+}
+
+// maxEvents bounds the events kept of one run.
+const maxEvents = 10_000
+
+// event notes a change in a flow's life.
+func (n *Net) event(node, flow int, side proto.Side, kind proto.EventKind, at vtime.Time, err *proto.Error) {
+	if len(n.events) < maxEvents {
+		n.events = append(n.events, proto.Event{Node: node, Flow: flow, Side: side, Kind: kind, T: at, Error: err})
+	}
+}
+
+// Events returns what happened to the flows, in the order of time.
+func (n *Net) Events() []proto.Event { return n.events }

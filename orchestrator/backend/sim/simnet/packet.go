@@ -1,0 +1,61 @@
+package simnet
+
+import (
+	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
+)
+
+// packet is an IP packet without its bytes. One packet travels in one frame: a
+// node that forwards it makes a copy, because the sender may still repeat the
+// frame that carried it.
+type packet struct {
+	src, dst int32
+	ttl      uint8
+	ac       wifi.AC
+	len      vtime.Bytes // IP total length
+
+	// One of the two: a TCP segment for a socket, or a datagram of a UDP flow.
+	to  *socket
+	seg *tcp.Segment
+	udp *udpFlow
+	seq uint64
+
+	next *packet // pool
+}
+
+// defaultTTL is net.ipv4.ip_default_ttl.
+const defaultTTL = 64
+
+// udpHeaders are an IPv4 header (20 B) and a UDP header (8 B).
+const udpHeaders vtime.Bytes = 28
+
+func (n *Net) newPacket() *packet {
+	p := n.packets
+	if p == nil {
+		return new(packet)
+	}
+	n.packets = p.next
+	p.next = nil
+	return p
+}
+
+func (n *Net) freePacket(p *packet) {
+	if p.seg != nil {
+		n.pool.Put(p.seg)
+	}
+	*p = packet{next: n.packets}
+	n.packets = p
+}
+
+// copyPacket returns an independent copy.
+func (n *Net) copyPacket(p *packet) *packet {
+	q := n.newPacket()
+	*q = *p
+	q.next = nil
+	if p.seg != nil {
+		q.seg = n.pool.Get()
+		*q.seg = *p.seg
+	}
+	return q
+}

@@ -1,0 +1,222 @@
+package simnet
+
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
+)
+
+// stream is a flow of bytes over TCP: over one connection end to end, or over
+// one per hop with a relay between each two.
+type stream struct {
+	net    *Net
+	order  *proto.Flow
+	stop   vtime.Time
+	cc     string
+	links  []*link
+	relays []*relay // relays[i] joins links[i] and links[i+1]
+	header vtime.Bytes
+	ended  bool // stopped before the run's end
+
+	// The source.
+	app        *workload.Source
+	preamble   vtime.Bytes // header bytes not yet written
+	closed     bool
+	finishedAt vtime.Time
+
+	// The destination.
+	meter   *workload.Meter
+	skip    vtime.Bytes // header bytes not yet read
+	done    bool
+	doneAt  vtime.Time
+	lastSrc proto.Sample
+	hasLast bool
+}
+
+// newStream makes an end-to-end or hop-by-hop TCP flow.
+func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
+	_, cc := transport.Split(f.Transport)
+	s := &stream{net: n, order: f, stop: n.stopOf(f), cc: cc, finishedAt: vtime.Never,
+		meter: workload.NewMeter(n.cfg.Warmup, n.cfg.End, f.Workload.Size)}
+	path := []int{f.Src, f.Dst}
+	if perHop {
+		s.header = relayHeader
+		if path = f.Path; len(path) < 2 {
+			return nil, fmt.Errorf("the path has %d nodes: hop-by-hop TCP needs the nodes from source to destination", len(path))
+		}
+	}
+	s.skip = s.header
+	for i := 1; i < len(path); i++ {
+		l := &link{net: n, app: s, index: i - 1, flow: f.ID, from: path[i-1], to: path[i],
+			ac: wifi.AC(transport.ACOf(f.Options.DSCP)), established: vtime.Never, accepted: vtime.Never}
+		var err error
+		if l.maker, l.listener, err = n.connConfigs(f, cc, perHop, i == 1, i == len(path)-1); err != nil {
+			return nil, err
+		}
+		s.links = append(s.links, l)
+		if i > 1 {
+			s.relays = append(s.relays, newRelay(s, i-2))
+		}
+	}
+	return s, s.restart()
+}
+
+// restart gives the flow a source that has sent nothing.
+func (s *stream) restart() error {
+	app, err := workload.NewSource(s.order.Workload)
+	s.app, s.preamble, s.closed = app, s.header, false
+	return err
+}
+
+func (s *stream) begin(now vtime.Time) {
+	until := s.stop
+	if w := s.order.Options.ConnectWithin; w > 0 {
+		until = vtime.Min(until, now.Add(w))
+	}
+	s.links[0].dial(now, until)
+}
+
+func (s *stream) end(now vtime.Time) {
+	s.remember(now)
+	s.ended = true
+	for _, l := range s.links {
+		l.close(now, true)
+	}
+}
+
+// serve implements app.
+func (s *stream) serve(now vtime.Time, k *socket) {
+	l := k.link
+	before := l.attempts
+	ready := l.watch(now, k)
+	if l.index == 0 && k == l.client && l.established == vtime.Never && s.app.Taken() > 0 && l.attempts == before {
+		// The other end had never accepted: the next attempt begins anew. The
+		// workload was valid when the flow was made.
+		_ = s.restart()
+	}
+	if !ready {
+		return
+	}
+	switch {
+	case k == l.client && l.index == 0:
+		s.feed(now, k)
+	case k == l.server && l.index == len(s.links)-1:
+		s.drain(now, k)
+	case k == l.server:
+		s.relays[l.index].serve(now, k)
+	default:
+		s.relays[l.index-1].serve(now, k)
+	}
+}
+
+// feed is the sending application: it writes as much as the socket takes, in
+// pieces as the agent's does.
+func (s *stream) feed(now vtime.Time, k *socket) {
+	if s.preamble > 0 {
+		s.preamble -= k.conn.Write(now, s.preamble)
+	}
+	for s.preamble == 0 {
+		n := k.conn.Write(now, min(s.app.Ready(now), workload.MaxChunk))
+		if n == 0 {
+			break
+		}
+		s.app.Take(now, n)
+	}
+	if s.app.Finished() && !s.closed {
+		s.closed = true
+		k.conn.Close(now)
+	}
+	if s.closed && s.finishedAt == vtime.Never && k.conn.EOF() {
+		s.finishedAt = now // the destination closes when it has everything
+	}
+}
+
+// drain is the receiving application: it reads all there is.
+func (s *stream) drain(now vtime.Time, k *socket) {
+	n := k.conn.Read(now, k.conn.Readable())
+	h := min(n, s.skip)
+	s.skip -= h
+	s.meter.Add(now, n-h)
+	if k.conn.EOF() && !s.done && s.meter.Finished() != vtime.Never {
+		s.done, s.doneAt = true, s.meter.Finished()
+		s.net.event(s.order.Dst, s.order.ID, proto.Destination, proto.Finished, s.doneAt, nil)
+		k.conn.Close(now)
+	}
+}
+
+func (s *stream) observe(now vtime.Time, to Observer) {
+	if !s.ended && s.sourceSample(now) {
+		to(s.order.Src, &s.net.scratch)
+	}
+	s.net.scratch = proto.Sample{Flow: s.order.ID, Side: proto.Destination, T: now, Delivered: s.meter.Total()}
+	to(s.order.Dst, &s.net.scratch)
+	for _, r := range s.relays {
+		if r.sample(now) {
+			to(r.node, &s.net.scratch)
+		}
+	}
+}
+
+// sourceSample fills the scratch sample from the source's connection; false
+// while there is none.
+func (s *stream) sourceSample(now vtime.Time) bool {
+	l := s.links[0]
+	if l.established == vtime.Never {
+		return false
+	}
+	s.net.scratch = proto.Sample{Flow: s.order.ID, Side: proto.Source, T: now}
+	fillTCP(&s.net.scratch, l.client.conn)
+	return true
+}
+
+// remember keeps the source's last state.
+func (s *stream) remember(now vtime.Time) {
+	if !s.hasLast && s.sourceSample(now) {
+		s.lastSrc, s.hasLast = s.net.scratch, true
+	}
+}
+
+func (s *stream) account(now vtime.Time, to func(int, proto.FlowResult)) {
+	s.remember(now)
+	for _, r := range s.relays {
+		r.note()
+	}
+	first := s.links[0]
+	r := proto.FlowResult{Flow: s.order.ID, Side: proto.Source, Total: s.app.Taken(), Attempts: first.attempts, Error: first.outcome()}
+	if first.established != vtime.Never {
+		r.Established, r.SetupTime, r.CC = first.established, first.established.Sub(first.begun), s.cc
+	}
+	if s.finishedAt != vtime.Never {
+		r.Finished, r.FinishedAt = true, s.finishedAt
+	}
+	if s.hasLast {
+		r.Last = &s.lastSrc
+	}
+	to(s.order.Src, r)
+	for _, r := range s.relays {
+		to(r.node, r.account(now))
+	}
+	to(s.order.Dst, s.sinkAccount(now))
+	for _, l := range s.links {
+		l.close(now, false)
+	}
+}
+
+func (s *stream) sinkAccount(now vtime.Time) proto.FlowResult {
+	last := s.links[len(s.links)-1]
+	r := proto.FlowResult{Flow: s.order.ID, Side: proto.Destination, Bytes: s.meter.Measured(), Total: s.meter.Total(),
+		MeasuredFrom: s.net.cfg.Warmup, MeasuredTo: s.net.cfg.End, Finished: s.done, FinishedAt: s.doneAt, Attempts: last.attempts,
+		Last: &proto.Sample{Flow: s.order.ID, Side: proto.Destination, T: now, Delivered: s.meter.Total()}}
+	if last.accepted != vtime.Never {
+		r.Established, r.CC = last.accepted, s.cc
+	}
+	if r.Total > s.app.Taken() {
+		r.Error = &proto.Error{Code: proto.CodeCorrupt, What: fmt.Sprintf("flow %d", s.order.ID),
+			Detail: fmt.Sprintf("%v arrived of %v that were sent", r.Total, s.app.Taken())}
+	}
+	return r
+}

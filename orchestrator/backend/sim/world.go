@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"context"
+
+	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/netem/des"
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/backend/sim/simnet"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// world is one run: the engine, the medium, and the network over it.
+type world struct {
+	s      *plan.Scenario
+	eng    *des.Engine
+	med    *wifi.Medium
+	net    *simnet.Net
+	rec    *store.RunRecord
+	series *series
+
+	warmup, end vtime.Time
+}
+
+// newWorld lays a scenario out as the live back end does: the same channel, the
+// same medium with the same seed, the same orders for the flows.
+func newWorld(s *plan.Scenario) (*world, error) {
+	c, t := s.Config(), s.Topology
+	hop, err := backend.HopConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{s: s, eng: des.New(), warmup: vtime.Time(c.Warmup), end: vtime.Time(c.Warmup + c.Duration)}
+	flows := backend.Orders(s, tap.Addr)
+	w.net, err = simnet.New(w.eng, simnet.Config{
+		Seed: s.Seed, Nodes: len(t.Nodes), Routes: t.Routes, Flows: flows,
+		Warmup: w.warmup, End: w.end, Hop: hop, TCP: tcp.DefaultConfig(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.med, err = wifi.NewMedium(w.eng, s.Seed, t.Channel, []wifi.MAC{t.MAC}, w.net); err != nil {
+		return nil, err
+	}
+	w.net.Attach(w.med)
+	if c.Radio.Drop > 0 {
+		for from := range t.Nodes {
+			for to := range t.Nodes {
+				if from == to {
+					continue
+				}
+				if err := w.med.SetLoss(from, to, c.Radio.Drop); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	w.rec = backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })
+	w.series = newSeries(flows, int(w.end/vtime.Time(c.Sample))+1)
+	return w, nil
+}
+
+// tick is how often a run looks whether it is still wanted, and says how far it
+// has come.
+const tick = vtime.Second
+
+// run carries the scenario out. The samples are taken before the events of
+// their moment, and so are the marks of the measured interval.
+func (w *world) run(ctx context.Context, tell backend.Progress) error {
+	every := w.s.Config().Sample
+	w.net.Start()
+	w.net.Observe(0, w.series.add)
+	if w.warmup == 0 {
+		w.med.ResetStats()
+	}
+	nextTick, nextSample := vtime.Time(0), vtime.Time(every)
+	for now := vtime.Time(0); now < w.end; {
+		if now >= nextTick {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			phase := "warm-up"
+			if now >= w.warmup {
+				phase = "measure"
+			}
+			tell(phase, vtime.Duration(now), vtime.Duration(w.end))
+			nextTick = now.Add(tick)
+		}
+		to := min(nextTick, nextSample, w.end)
+		if now < w.warmup {
+			to = min(to, w.warmup)
+		}
+		w.net.RunTo(to)
+		now = to
+		if now == w.warmup {
+			w.med.ResetStats()
+		}
+		if now == nextSample {
+			w.net.Observe(now, w.series.add)
+			nextSample = now.Add(every)
+		}
+	}
+	tell("collect", vtime.Duration(w.end), vtime.Duration(w.end))
+	return nil
+}

@@ -89,7 +89,7 @@ func layOut(t *testing.T, e *spec.Experiment) {
 // every transport, a new placement for each repetition.
 func TestLoad30HasThePapersMix(t *testing.T) {
 	want := map[int]int{2: 9, 3: 9, 4: 3, 5: 6, 7: 3}
-	for _, name := range []string{"load30", "load30-256k", "load30-open"} {
+	for _, name := range []string{"load30", "load30-1m", "load30-open"} {
 		e := load(t, name)
 		if e.Base().Repeat != 5 || len(e.Points()) != 3 {
 			t.Errorf("%s: %d repetitions of %d points", name, e.Base().Repeat, len(e.Points()))
@@ -142,15 +142,15 @@ func TestLoad30HasThePapersMix(t *testing.T) {
 // so that they can stand side by side.
 func TestTheVariantsOfLoad30DifferInWhatTheirNamesSay(t *testing.T) {
 	base := *load(t, "load30").Base()
-	small := *load(t, "load30-256k").Base()
-	if small.Transports.Hop.Block.String() != "256KiB" || base.Transports.Hop.Block.String() != "1MiB" {
-		t.Errorf("blocks %v and %v", small.Transports.Hop.Block, base.Transports.Hop.Block)
+	large := *load(t, "load30-1m").Base()
+	if large.Transports.Hop.Block.String() != "1MiB" || base.Transports.Hop.Block.String() != "256KiB" {
+		t.Errorf("blocks %v and %v", large.Transports.Hop.Block, base.Transports.Hop.Block)
 	}
 	open := *load(t, "load30-open").Base()
 	if open.Radio.PathLoss.Kind != spec.Disk || open.MAC.Queues.BK.Ack != base.MAC.Queues.BK.Ack || *open.MAC.Queues.BK.TXOP != *base.MAC.Queues.BK.TXOP {
 		t.Errorf("open: %+v %+v", open.Radio, open.MAC)
 	}
-	for _, c := range []spec.Config{small, open} {
+	for _, c := range []spec.Config{large, open} {
 		if c.Seed != base.Seed || c.Repeat != base.Repeat || c.Duration != base.Duration || c.Flows[0].Count != base.Flows[0].Count || c.Reference != base.Reference {
 			t.Errorf("%s: %+v", c.Name, c)
 		}

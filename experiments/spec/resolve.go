@@ -15,7 +15,7 @@ const (
 )
 
 // quickKeys are what the quick block may replace.
-var quickKeys = []string{"repeat", "warmup", "duration", "sample", keyMatrix}
+var quickKeys = []string{"repeat", "warmup", "duration", "sample", "transports", keyMatrix}
 
 // maxWork bounds points × values of a document.
 const maxWork = 5_000_000
@@ -123,6 +123,8 @@ func applyQuick(root *node, r *report) *node {
 			r.add(&Problem{Pos: k.pos, Path: keyQuick, Value: quote(k.text), What: "cannot be changed by quick", Allowed: strings.Join(quickKeys, ", "), Hint: suggest(k.text, quickKeys)})
 		case k.text == keyMatrix:
 			quickMatrix(out, q.items[i], r)
+		case q.items[i].kind == mapping:
+			out.merge(k, q.items[i])
 		default:
 			out.put(k, q.items[i])
 		}
@@ -175,6 +177,19 @@ func (n *node) put(key, value *node) {
 		return
 	}
 	n.keys, n.items = append(n.keys, key), append(n.items, value)
+}
+
+// merge sets the values of a block's keys, block by block, and keeps those that
+// value does not name.
+func (n *node) merge(key, value *node) {
+	old, _ := n.get(key.text)
+	if old == nil || old.kind != mapping || value.kind != mapping {
+		n.put(key, value)
+		return
+	}
+	for i, k := range value.keys {
+		old.merge(k, value.items[i])
+	}
 }
 
 // assign carries out one --set on the document, making the blocks around the

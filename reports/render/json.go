@@ -130,6 +130,7 @@ type jsonClaim struct {
 
 type jsonThreshold struct {
 	Min    *float64 `json:"min"`
+	Above  *float64 `json:"above"` // strictly
 	Max    *float64 `json:"max"`
 	Source string   `json:"source"`
 }
@@ -284,7 +285,7 @@ func (c *Claim) json() jsonClaim {
 		j.Value = number(c.Ours.Value)
 	}
 	if t := c.Threshold; t != nil {
-		j.Threshold = &jsonThreshold{t.Min, t.Max, t.Source}
+		j.Threshold = &jsonThreshold{t.Min, t.Above, t.Max, t.Source}
 	}
 	return j
 }

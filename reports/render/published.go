@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/hopbed/hopbed/reports/dataset"
 	"github.com/hopbed/hopbed/reports/stats"
@@ -32,71 +33,83 @@ type Published struct {
 	NotTestable string
 }
 
-// Threshold is a range for our value.
+// Threshold is a range for our value: at least Min, above Above, at most Max,
+// as far as each is given.
 type Threshold struct {
-	Min, Max *float64
-	Source   string // where the threshold comes from
+	Min, Above, Max *float64
+	Source          string // where the threshold comes from
 }
 
-// String writes "≥ 10", "≤ 0.1" or "1.2 to 1.6".
+// String writes "≥ 10", "> 0" or "≥ 1.2 and ≤ 1.6".
 func (t *Threshold) String() string {
-	n := func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
-	switch {
-	case t == nil || t.Min == nil && t.Max == nil:
+	if t == nil {
 		return ""
-	case t.Max == nil:
-		return "≥ " + n(*t.Min)
-	case t.Min == nil:
-		return "≤ " + n(*t.Max)
 	}
-	return n(*t.Min) + " to " + n(*t.Max)
+	var s []string
+	for _, limit := range []struct {
+		sign string
+		v    *float64
+	}{{"≥", t.Min}, {">", t.Above}, {"≤", t.Max}} {
+		if limit.v != nil {
+			s = append(s, limit.sign+" "+strconv.FormatFloat(*limit.v, 'g', 4, 64))
+		}
+	}
+	return strings.Join(s, " and ")
 }
 
 func (t *Threshold) holds(v float64) bool {
-	return (t.Min == nil || v >= *t.Min) && (t.Max == nil || v <= *t.Max)
+	return (t.Min == nil || v >= *t.Min) && (t.Above == nil || v > *t.Above) && (t.Max == nil || v <= *t.Max)
 }
 
-// Metric names how our value beside a published one is taken.
+// Metric names how our value beside a published one is taken: "S-ratio" and
+// "placement-S-ratio" for a statistic S of the goodputs (median, q1, q3, mean,
+// aggregate), the latter being the median over repetitions of the ratio within
+// each; or "jain-difference".
 type Metric string
 
-// metrics is the table of what can stand beside a published figure. Each takes
-// a subject and a baseline; neutral is the value at which they do not differ.
-var metrics = map[Metric]struct {
+// metric is how a value is taken from a subject and a baseline; neutral is the
+// value at which they do not differ.
+type metric struct {
 	text    string
 	neutral float64
-	take    func(subject, baseline *dataset.Series, seed uint64) stats.Estimate
-}{
-	"placement-median-ratio": {"median over repetitions of the ratio of median goodputs", 1, func(s, b *dataset.Series, seed uint64) stats.Estimate {
-		return dataset.Compare(s, b, seed).PerRepetition
-	}},
-	"median-ratio": {"ratio of median goodputs", 1, func(s, b *dataset.Series, seed uint64) stats.Estimate {
-		return dataset.Compare(s, b, seed).Median
-	}},
-	"q1-ratio": {"ratio of lower quartiles of goodput", 1, func(s, b *dataset.Series, seed uint64) stats.Estimate {
-		return dataset.Compare(s, b, seed).Q1
-	}},
-	"q3-ratio": {"ratio of upper quartiles of goodput", 1, func(s, b *dataset.Series, seed uint64) stats.Estimate {
-		return dataset.Compare(s, b, seed).Q3
-	}},
-	"mean-ratio": {"ratio of mean goodputs", 1, func(s, b *dataset.Series, seed uint64) stats.Estimate {
-		return dataset.Compare(s, b, seed).Mean
-	}},
-	// With the same flows on both sides, the ratio of aggregates is that of
-	// the means.
-	"aggregate-ratio": {"ratio of aggregate goodputs", 1, func(s, b *dataset.Series, seed uint64) stats.Estimate {
-		p := dataset.Pair(s, b)
-		return stats.Ratio(p.A, p.B, seed, stats.Sum)
-	}},
-	"jain-difference": {"difference of Jain's indices, mean over repetitions", 0, func(s, b *dataset.Series, seed uint64) stats.Estimate {
-		p := dataset.Pair(s, b)
-		return stats.Bootstrap(len(p.A), seed, func(reps []int) float64 {
-			d := make([]float64, len(reps))
-			for i, r := range reps {
-				d[i] = stats.Jain(p.A[r]) - stats.Jain(p.B[r])
-			}
-			return stats.Mean(d)
-		})
-	}},
+	take    func(p dataset.Pairs) stats.Estimate
+}
+
+var metrics = func() map[Metric]metric {
+	quantile := func(q float64) func([]float64) float64 {
+		return func(x []float64) float64 { return stats.Quantile(stats.Sorted(x), q) }
+	}
+	m := map[Metric]metric{
+		"jain-difference": {"difference of Jain’s indices, mean over repetitions", 0, jainDifference},
+	}
+	for _, s := range []struct {
+		name, text string
+		of         func([]float64) float64
+	}{
+		{"median", "median goodputs", stats.Median},
+		{"q1", "lower quartiles of goodput", quantile(0.25)},
+		{"q3", "upper quartiles of goodput", quantile(0.75)},
+		{"mean", "mean goodputs", stats.Mean},
+		{"aggregate", "aggregate goodputs", stats.Sum},
+	} {
+		m[Metric(s.name+"-ratio")] = metric{"ratio of " + s.text, 1, func(p dataset.Pairs) stats.Estimate {
+			return stats.Ratio(p.A, p.B, BootstrapSeed, s.of)
+		}}
+		m[Metric("placement-"+s.name+"-ratio")] = metric{"median over repetitions of the ratio of " + s.text, 1, func(p dataset.Pairs) stats.Estimate {
+			return stats.MedianRatio(p.A, p.B, BootstrapSeed, s.of)
+		}}
+	}
+	return m
+}()
+
+func jainDifference(p dataset.Pairs) stats.Estimate {
+	return stats.Bootstrap(len(p.A), BootstrapSeed, func(reps []int) float64 {
+		d := make([]float64, len(reps))
+		for i, r := range reps {
+			d[i] = stats.Jain(p.A[r]) - stats.Jain(p.B[r])
+		}
+		return stats.Mean(d)
+	})
 }
 
 // Verdict is the outcome of a comparison with a published figure.
@@ -121,7 +134,7 @@ type Claim struct {
 }
 
 // judge sets a published figure beside the results of a group.
-func judge(p Published, g *dataset.Group, baseline string, quick bool, seed uint64) Claim {
+func judge(p Published, g *dataset.Group, baseline string, quick bool) Claim {
 	c := Claim{Published: p, Verdict: NotTestable, Against: p.Baseline}
 	if p.NotTestable != "" {
 		c.Why = p.NotTestable
@@ -144,8 +157,8 @@ func judge(p Published, g *dataset.Group, baseline string, quick bool, seed uint
 		c.Why = fmt.Sprintf("needs %s and %s; one of them was not run here", p.Subject, c.Against)
 		return c
 	}
-	c.Ours = m.take(s, b, seed)
-	var seconds = math.Inf(1)
+	c.Ours = m.take(dataset.Pair(s, b))
+	seconds := math.Inf(1)
 	for i := range s.Reps {
 		seconds = math.Min(seconds, s.Reps[i].Run.DurationS)
 	}
@@ -155,6 +168,9 @@ func judge(p Published, g *dataset.Group, baseline string, quick bool, seed uint
 		return c
 	case quick:
 		c.Why = dataset.QuickNotice
+		return c
+	case p.Value == nil && p.Threshold.String() == "":
+		c.Why = "the source gives no number to compare with"
 		return c
 	case math.IsNaN(c.Ours.Value):
 		c.Why = "our value is not defined"
@@ -184,9 +200,10 @@ func verdict(c *Claim, neutral float64) (Verdict, string) {
 	switch t := c.Threshold; {
 	case c.Value != nil:
 		up, down = *c.Value > neutral, *c.Value < neutral
-	case t != nil && t.Min != nil && *t.Min >= neutral:
+	case t == nil:
+	case t.Min != nil && *t.Min >= neutral, t.Above != nil && *t.Above >= neutral:
 		up = true
-	case t != nil && t.Max != nil && *t.Max <= neutral:
+	case t.Max != nil && *t.Max <= neutral:
 		down = true
 	}
 	why := "no threshold: it depends on the place where it was measured"

@@ -3,12 +3,24 @@ package render
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"io"
+	"math"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/dataset"
 	"github.com/hopbed/hopbed/reports/internal/fixture"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // published are made-up claims about the made-up data.
 func published(string) ([]Published, error) {
@@ -16,21 +28,34 @@ func published(string) ([]Published, error) {
 		{ID: "test/ratio", Text: "The median goodput of 30 flows is 90 times that of TCP.", Value: new(90.0), Unit: "×", Source: "P §5.3", Metric: "placement-median-ratio", Subject: "hop",
 			Threshold: &Threshold{Min: new(10.0), Source: "R"}, MinRepetitions: 5},
 		{ID: "test/aggregate", Text: "The aggregate is comparable or better.", Unit: "×", Source: "P §5.3", Metric: "aggregate-ratio", Subject: "hop", Threshold: &Threshold{Min: new(0.9), Source: "R"}},
-		{ID: "test/jain", Text: "Hop is fairer than TCP by Jain's index.", Source: "P §5.3", Metric: "jain-difference", Subject: "hop", Threshold: &Threshold{Min: new(0.0), Source: "R"}},
+		{ID: "test/jain", Text: "Hop is fairer than TCP by Jain's index.", Source: "P §5.3", Metric: "jain-difference", Subject: "hop", Threshold: &Threshold{Above: new(0.0), Source: "R"}},
 		{ID: "test/reverse", Text: "The made-up transport is slower than TCP.", Value: new(0.5), Unit: "×", Source: "nobody", Metric: "median-ratio", Subject: "hop", Threshold: &Threshold{Max: new(0.7)}},
 		{ID: "test/place", Text: "The lower quartile improves 28 times over single links of that building.", Value: new(28.0), Unit: "×", Source: "P §1", NotTestable: "the links are those of one building"},
 	}, nil
+}
+
+// small is a campaign that is made in an instant.
+func small(reps int) fixture.Options {
+	o := fixture.Load30(reps)
+	o.Nodes, o.Flows, o.DurationS, o.SampleS = 9, 8, 60, 2
+	return o
+}
+
+func temp(t testing.TB) *store.Store {
+	t.Helper()
+	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "r.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return st
 }
 
 // build fills a database and builds the report of its campaigns.
 func build(t testing.TB, o Options, fills ...fixture.Options) *Report {
 	t.Helper()
 	ctx := context.Background()
-	st, err := store.Open(ctx, filepath.Join(t.TempDir(), "r.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
+	st := temp(t)
 	var ids []int64
 	for _, f := range fills {
 		id, err := fixture.Fill(ctx, st, f)
@@ -43,14 +68,268 @@ func build(t testing.TB, o Options, fills ...fixture.Options) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i := range r.Sections { // the only thing that the clock decides
+		r.Sections[i].Set.Campaign.Finished = store.StampOf(time.Date(2026, 2, 3, 10, 0, 0, 0, time.UTC))
+	}
 	return r
 }
 
-func html(t testing.TB, r *Report) string {
+// written is the report in each format.
+func written(t testing.TB, r *Report) map[string]string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := r.HTML(&b); err != nil {
+	out := map[string]string{}
+	for ext, f := range map[string]func(*Report, io.Writer) error{"html": (*Report).HTML, "md": (*Report).Markdown, "json": (*Report).JSON} {
+		var b bytes.Buffer
+		if err := f(r, &b); err != nil {
+			t.Fatal(err)
+		}
+		out[ext] = b.String()
+	}
+	return out
+}
+
+func TestGolden(t *testing.T) {
+	r := build(t, Options{Published: published, Version: "v0.0.0-test"}, small(3))
+	got := written(t, r)
+	again := written(t, build(t, Options{Published: published, Version: "v0.0.0-test"}, small(3)))
+	for _, ext := range []string{"md", "json", "html"} {
+		if got[ext] != again[ext] {
+			t.Errorf("two reports of the same results differ in %s", ext)
+		}
+		if ext == "html" {
+			continue // its parts have golden files of their own: the tables here, the figures in package figure
+		}
+		path := filepath.Join("testdata", "report."+ext)
+		if *update {
+			if err := os.WriteFile(path, []byte(got[ext]), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got[ext] != string(want) {
+			t.Errorf("%s is not as recorded: look at it and run the test with -update", path)
+		}
+	}
+}
+
+func TestQuickIsMarkedAndTestsNothing(t *testing.T) {
+	o := small(1)
+	o.Quick = true
+	r := build(t, Options{Published: published}, o)
+	for ext, text := range written(t, r) {
+		if !strings.Contains(text, dataset.QuickNotice) {
+			t.Errorf("%s does not say %q", ext, dataset.QuickNotice)
+		}
+	}
+	for _, c := range r.Sections[0].Groups[0].Claims {
+		if c.Verdict != NotTestable {
+			t.Errorf("%s: %s", c.ID, c.Verdict)
+		}
+	}
+	md := written(t, r)["md"]
+	if !strings.Contains(md, "1 repetition: no interval can be given") || strings.Contains(md, "(95 %: ") {
+		t.Errorf("one repetition has an interval, or its absence is not told:\n%s", md)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	r := build(t, Options{Published: published}, small(5))
+	want := map[string]Verdict{"test/ratio": Matches, "test/aggregate": Matches, "test/jain": Matches, "test/reverse": Differs, "test/place": NotTestable}
+	for _, c := range r.Sections[0].Groups[0].Claims {
+		if c.Verdict != want[c.ID] {
+			t.Errorf("%s: %s (%s), want %s; ours %+v", c.ID, c.Verdict, c.Why, want[c.ID], c.Ours)
+		}
+	}
+	g := r.Sections[0].Groups[0].Data
+	hop := Published{Metric: "median-ratio", Subject: "hop"}
+	with := func(f func(*Published)) Published {
+		p := hop
+		f(&p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		p    Published
+		want Verdict
+		why  string
+	}{
+		"below the threshold, right side": {with(func(p *Published) { p.Threshold = &Threshold{Min: new(1e6)} }), SameDirection, "not ≥ 1e+06"},
+		"no threshold, right side":        {with(func(p *Published) { p.Value = new(90.0) }), SameDirection, "no threshold"},
+		"no threshold, wrong side":        {with(func(p *Published) { p.Value = new(0.5) }), Differs, "no threshold"},
+		"within a range":                  {with(func(p *Published) { p.Threshold = &Threshold{Min: new(1.0), Max: new(1e6)} }), Matches, "≥ 1 and ≤ 1e+06"},
+		"no number":                       {hop, NotTestable, "no number"},
+		"unknown metric":                  {with(func(p *Published) { p.Metric = "beauty" }), NotTestable, "beauty"},
+		"no metric":                       {with(func(p *Published) { p.Metric = "" }), NotTestable, "no value for it"},
+		"another transport":               {with(func(p *Published) { p.Subject = "udp" }), NotTestable, "needs udp"},
+		"too few repetitions":             {with(func(p *Published) { p.Value, p.MinRepetitions = new(2.0), 12 }), NotTestable, "needs 12 repetitions, there are 5"},
+		"too short":                       {with(func(p *Published) { p.Value, p.MinDurationS = new(2.0), 300 }), NotTestable, "needs runs of 300 s, these have 60 s"},
+	} {
+		got := judge(c.p, g, "tcp/cubic", false)
+		if got.Verdict != c.want || !strings.Contains(got.Why, c.why) {
+			t.Errorf("%s: %s (%s), want %s with %q", name, got.Verdict, got.Why, c.want, c.why)
+		}
+	}
+}
+
+func TestInvalidRunsAreShownWithTheirReason(t *testing.T) {
+	r := build(t, Options{}, small(2))
+	for ext, text := range written(t, r) {
+		if !strings.Contains(text, "lateness p99 2.345 ms is above 1 ms") {
+			t.Errorf("%s does not show the reason of the invalid run", ext)
+		}
+	}
+	if md := written(t, r)["md"]; !strings.Contains(md, "6 of 6 planned runs are valid. Left out of every statistic: 1 invalid") {
+		t.Errorf("validity:\n%s", md)
+	}
+}
+
+func TestCampaignsStayApart(t *testing.T) {
+	sim := small(2)
+	sim.Backend = "sim"
+	r := build(t, Options{}, small(2), sim)
+	if len(r.Sections) != 2 {
+		t.Fatalf("%d sections", len(r.Sections))
+	}
+	for _, s := range r.Sections {
+		if n := s.Groups[0].Summary[0].Flows; n != 16 {
+			t.Errorf("a section has %d flows, want 16", n)
+		}
+	}
+	md := written(t, r)["md"]
+	for _, want := range []string{"## Campaign 1: load30", "## Campaign 2: load30", "back end: netns", "back end: sim"} {
+		if !strings.Contains(md, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	// In virtual time there is no lateness to show.
+	if n := strings.Count(md, "| longest stall "); n != 1 {
+		t.Errorf("%d tables with a stall, want that of the live campaign only", n)
+	}
+	ids := map[string]bool{}
+	for _, f := range r.Figures() {
+		if ids[f.ID] {
+			t.Errorf("two figures are called %s", f.ID)
+		}
+		ids[f.ID] = true
+	}
+}
+
+// A campaign with nothing valid still has a report that says so.
+func TestNothingValid(t *testing.T) {
+	ctx := context.Background()
+	for name, runs := range map[string][]store.Run{
+		"no run":         nil,
+		"all failed":     {{Status: store.RunFailed, Error: "agent of n02 died", Repetition: 1, Transport: "hop", Params: store.Params{"transport": "hop"}, Backend: "netns"}},
+		"one of a pair":  {{Status: store.RunInterrupted, Repetition: 1, Transport: "tcp/cubic", Params: store.Params{"transport": "tcp/cubic"}, Backend: "netns"}},
+		"no parameters":  {{Status: store.RunFailed, Error: "x", Repetition: 1, Backend: "netns"}},
+		"several points": {{Status: store.RunFailed, Error: "x", Repetition: 1, Transport: "hop", Params: store.Params{"loss": "10%"}, Backend: "netns"}, {Status: store.RunFailed, Error: "x", Repetition: 1, Transport: "hop", Params: store.Params{"loss": "20%"}, Backend: "netns"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := temp(t)
+			c := &store.Campaign{Name: "x", Backend: "netns", FileText: "hopbed: 1", Planned: 3, Reference: "test"}
+			if _, err := st.CreateCampaign(ctx, c); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range runs {
+				r.CampaignID = c.ID
+				if err := st.SaveRun(ctx, &store.RunRecord{Run: r}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r, err := Build(ctx, st, []int64{c.ID}, Options{Published: published})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ext, text := range written(t, r) {
+				if ext != "json" && !strings.Contains(text, "0 of 3 planned runs are valid") {
+					t.Errorf("%s does not say that nothing is valid", ext)
+				}
+				if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {
+					t.Errorf("%s has a number that is none", ext)
+				}
+			}
+			for _, s := range r.Sections {
+				for _, g := range s.Groups {
+					for _, c := range g.Claims {
+						if c.Verdict != NotTestable {
+							t.Errorf("%s: %s", c.ID, c.Verdict)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// JSON holds what programs need, and no number that JSON cannot hold.
+func TestJSON(t *testing.T) {
+	r := build(t, Options{Published: published}, small(5))
+	r.Sections[0].Groups[0].Claims[1].Ours.Hi = math.Inf(1)
+	var out struct {
+		Campaigns []struct {
+			Seed   string `json:"seed"`
+			Groups []struct {
+				Claims []map[string]any `json:"claims"`
+			} `json:"groups"`
+		} `json:"campaigns"`
+	}
+	if err := json.Unmarshal([]byte(written(t, r)["json"]), &out); err != nil {
 		t.Fatal(err)
 	}
-	return b.String()
+	claims := out.Campaigns[0].Groups[0].Claims
+	if out.Campaigns[0].Seed != "11" || len(claims) != 5 {
+		t.Fatalf("seed %q, %d claims", out.Campaigns[0].Seed, len(claims))
+	}
+	for _, key := range []string{"id", "verdict", "value", "interval", "published", "threshold"} {
+		if _, ok := claims[0][key]; !ok {
+			t.Errorf("a claim has no %q: %v", key, claims[0])
+		}
+	}
+	if iv := claims[1]["interval"].([]any); iv[0] == nil || iv[1] != nil {
+		t.Errorf("an interval without an upper end is %v", iv)
+	}
+}
+
+func TestWriteFigures(t *testing.T) {
+	r := build(t, Options{}, small(2))
+	dir := filepath.Join(t.TempDir(), "figures")
+	if err := r.WriteFigures(dir); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Figures()) < 7 {
+		t.Errorf("%d figures only", len(r.Figures()))
+	}
+	for _, f := range r.Figures() {
+		svg, err := os.ReadFile(filepath.Join(dir, f.ID+".svg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := xml.Unmarshal(svg, new(struct{ XMLName xml.Name })); err != nil {
+			t.Errorf("%s: %v", f.ID, err)
+		}
+		data, err := os.Open(filepath.Join(dir, f.ID+".csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(data).ReadAll()
+		data.Close()
+		if err != nil || len(rows) < 2 {
+			t.Errorf("%s: %d rows, %v", f.ID, len(rows), err)
+		}
+	}
+	if err := r.WriteFigures("/dev/null/x"); err == nil {
+		t.Error("figures were written into a file")
+	}
+}
+
+func TestUnknownCampaign(t *testing.T) {
+	st := temp(t)
+	if _, err := Build(context.Background(), st, []int64{7}, Options{}); err == nil || !strings.Contains(err.Error(), "campaign 7") {
+		t.Errorf("error: %v", err)
+	}
+	if _, err := Build(context.Background(), st, nil, Options{}); err == nil {
+		t.Error("a report of nothing")
+	}
 }

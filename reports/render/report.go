@@ -114,7 +114,7 @@ func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error)
 		}
 		out.Hops = dataset.ByHops(g, base, BootstrapSeed)
 		for _, p := range published {
-			out.Claims = append(out.Claims, judge(p, g, out.Baseline, c.Quick, BootstrapSeed))
+			out.Claims = append(out.Claims, judge(p, g, out.Baseline, c.Quick))
 		}
 		if err := draw(ctx, set, &out); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -238,16 +239,25 @@ func claimTable(g *Group) Table {
 				ours += " (" + interval(c.Ours) + ")"
 			}
 		}
-		statement := safetext.Line(c.Text, 0)
+		statement := strings.TrimSuffix(safetext.Line(c.Text, 0), ".")
 		if c.Source != "" {
-			statement += " (" + safetext.Line(c.Source, 0) + ")."
+			statement += " (" + safetext.Line(c.Source, 0) + ")"
 		}
+		statement += "."
 		if s := c.Threshold.String(); s != "" {
 			statement += " Threshold " + s
 			if c.Threshold.Source != "" {
 				statement += " (" + safetext.Line(c.Threshold.Source, 0) + ")"
 			}
 			statement += "."
+		}
+		if c.Ours.N > 0 {
+			statement += " Ours: " + c.How + ", " + name(c.Subject) + " to " + name(c.Against) + "."
+		}
+		for _, w := range c.Ours.Warnings {
+			if !slices.Contains(t.Notes, w) {
+				t.Notes = append(t.Notes, w)
+			}
 		}
 		mark := map[Verdict]string{Matches: "good", SameDirection: "weak", Differs: "bad"}[c.Verdict]
 		t.add(mark, statement, published, ours, string(c.Verdict)+": "+safetext.Line(c.Why, 0))

@@ -30,6 +30,11 @@ func (s *station) dataTime(f *Frame) vtime.Duration {
 	return s.phy.txTime(md, s.phy.mpdu(f.Len))
 }
 
+// usesRts reports whether the frame is long enough for RTS/CTS.
+func (s *station) usesRts(f *Frame) bool {
+	return s.mac.RTSThreshold > 0 && f.Dst != Broadcast && s.phy.mpdu(f.Len) > s.mac.RTSThreshold
+}
+
 // guarded reports whether a CTS-to-self precedes the frame.
 func (s *station) guarded(f *Frame) bool {
 	md, _ := s.dataMode(f)
@@ -79,7 +84,7 @@ func (m *Medium) sendNext(s *station, now vtime.Time) {
 	if !s.cleared {
 		f.Attempts++
 		switch {
-		case s.firstOfTxop && s.mac.RTSThreshold > 0 && f.Dst != Broadcast && s.phy.mpdu(f.Len) > s.mac.RTSThreshold:
+		case s.firstOfTxop && s.usesRts(f):
 			data := now.Add(s.phy.rts + sifs + s.phy.cts + sifs)
 			nav := 2*sifs + s.phy.cts + s.dataTime(f) + s.dataNav(q, f, data)
 			md, sh := s.rtsMode()

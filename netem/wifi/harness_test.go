@@ -21,6 +21,7 @@ type lab struct {
 	sources   []source
 	delivered [][]uint64 // frames [from][to]
 	outcomes  []map[Outcome]int
+	bound     vtime.Time // of TestNextVisibleIsALowerBound
 	onDeliver func(now vtime.Time, node int, f *Frame)
 	onDone    func(now vtime.Time, f *Frame, o Outcome)
 }

@@ -45,18 +45,24 @@ func (m *Medium) visible(s *station) vtime.Time {
 }
 
 // afterTimeout: the timeout itself drops a frame on its last attempt; otherwise
-// another attempt must follow.
+// another access must follow, at which an internal collision may drop one.
 func (m *Medium) afterTimeout(s *station) vtime.Time {
 	if s.queues[s.cur].head.failures >= s.mac.Retries {
 		return s.timerAt
 	}
-	at := vtime.Never
+	access, end := vtime.Never, vtime.Never
+	waiting := 0
 	for ac := range s.queues {
 		if q := &s.queues[ac]; q.packets > 0 {
-			at = min(at, s.timerAt.Add(q.aifs+s.dataTime(q.head)))
+			waiting++
+			access = min(access, s.timerAt.Add(q.aifs))
+			end = min(end, s.timerAt.Add(q.aifs+s.soonest(q.head)))
 		}
 	}
-	return at
+	if waiting > 1 {
+		return access
+	}
+	return end
 }
 
 // afterAccess: the transmission of a head frame must end; but an internal
@@ -76,10 +82,20 @@ func (m *Medium) afterAccess(s *station) vtime.Time {
 		if s.counting {
 			start = max(start, m.accessTime(s, q))
 		}
-		at = min(at, start.Add(s.dataTime(q.head)))
+		at = min(at, start.Add(s.soonest(q.head)))
 	}
 	if waiting > 1 && last {
 		return s.timerAt
 	}
 	return at
+}
+
+// soonest is the least time from the begin of an exchange to something visible:
+// the end of the data, or the end of the wait for a CTS on the last attempt.
+func (s *station) soonest(f *Frame) vtime.Duration {
+	d := s.dataTime(f)
+	if s.usesRts(f) {
+		d = min(d, s.phy.rts+s.phy.ctsTimeout)
+	}
+	return d
 }

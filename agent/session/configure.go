@@ -145,13 +145,15 @@ func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transp
 		return nil, err
 	}
 	// The kernel's state is compared before sockets depend on it.
-	if _, err := s.readback(); err != nil {
+	r, err := s.readback()
+	if err != nil {
 		return nil, err
 	}
 	if err := s.open(c, groups); err != nil {
 		return nil, err
 	}
-	return s.readback()
+	r.Flows = s.setups()
+	return r, nil
 }
 
 // open opens every transport that has a flow here or has to run here anyway.
@@ -225,10 +227,17 @@ func (s *session) readback() (*proto.Readback, error) {
 	if r.Routes, r.Neighbours, err = route.NewTable(s.link, c.Interface).Verify(c.Routes, c.Neighbours); err != nil {
 		return nil, err
 	}
+	r.Flows = s.setups()
+	return r, nil
+}
+
+// setups returns what the kernel took for the flows' sockets.
+func (s *session) setups() []proto.FlowSetup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var out []proto.FlowSetup
 	for _, ep := range s.endpoints {
-		r.Flows = append(r.Flows, ep.Setups()...)
+		out = append(out, ep.Setups()...)
 	}
-	return r, nil
+	return out
 }

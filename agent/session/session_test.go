@@ -107,7 +107,7 @@ func TestConfigureReadsBackAndReverts(t *testing.T) {
 			t.Errorf("%s is %s after the revert, was %s", f, got, v)
 		}
 	}
-	if s := inside(t, n, "/proc/net/route"); strings.Count(s, "\n") != 0 {
+	if s := inside(t, n, "/proc/thread-self/net/route"); strings.Count(s, "\n") != 0 {
 		t.Errorf("routes are left:\n%s", s)
 	}
 	// And again, from the start.
@@ -177,7 +177,7 @@ func TestWhatDidNotTakeIsAnError(t *testing.T) {
 			if v := inside(t, n, "/proc/sys/net/ipv4/tcp_no_metrics_save"); v != "0" {
 				t.Errorf("tcp_no_metrics_save is %s after a refused configuration", v)
 			}
-			if s := inside(t, n, "/proc/net/route"); strings.Count(s, "\n") != 0 {
+			if s := inside(t, n, "/proc/thread-self/net/route"); strings.Count(s, "\n") != 0 {
 				t.Errorf("routes are left:\n%s", s)
 			}
 		})

@@ -90,6 +90,7 @@ type block struct {
 	drainMark  uint64 // ordinal of its last packet in the MAC's queue
 	tries      int    // BSYNs sent in this attempt
 	bsynAt     vtime.Time
+	bsynMark   uint64 // ordinal of its last BSYN or VBSYN in the MAC's queue
 	lastAnswer vtime.Time
 	interval   vtime.Duration
 	txTimer    timer

@@ -121,6 +121,13 @@ func (n *Node) drain(now vtime.Time) {
 	})
 }
 
+// announcing reports whether the block's last BSYN or VBSYN is still in the
+// MAC.
+func (n *Node) announcing(now vtime.Time, b *block) bool {
+	n.lookAt(now, Control)
+	return n.mac[Control].left < b.bsynMark
+}
+
 // class is the MAC queue that the block's data take.
 func (b *block) class() Class {
 	if b.micro {

@@ -117,6 +117,7 @@ func (n *Node) sendBSYN(now vtime.Time, b *block) (Packet, bool) {
 		b.bsynAt = now
 	}
 	b.tries++
+	b.bsynMark = n.mac[Control].given + 1 // give counts it next
 	n.timers.set(&b.txTimer, now.Add(b.interval))
 	return p, true
 }
@@ -179,6 +180,11 @@ func (n *Node) sendExpired(now vtime.Time, b *block) {
 		// The first BSYN of a micro-block's round: nothing was lost yet but
 		// the receiver's own answer.
 		n.owe(b, oweBSYN)
+		return
+	}
+	if n.announcing(now, b) {
+		// The last one is still in the MAC, which tries on its own.
+		n.timers.set(&b.txTimer, now.Add(b.interval))
 		return
 	}
 	b.f.stats.BSYNTimeouts++

@@ -39,6 +39,8 @@ func (n *Node) armE2E(now vtime.Time, b *block) {
 func (n *Node) virtualExpired(now vtime.Time, b *block) {
 	switch {
 	case b.tx != txPassed:
+	case b.tok == tokenOut && n.announcing(now, b):
+		n.timers.set(&b.vtTimer, now.Add(b.tokInterval)) // still in the MAC
 	case b.tok == tokenOut:
 		b.f.stats.BSYNTimeouts++
 		b.tokInterval = min(2*b.tokInterval, n.cfg.BSYNCeil)
@@ -77,6 +79,7 @@ func (n *Node) sendVBSYN(now vtime.Time, b *block) (Packet, bool) {
 		return Packet{}, false
 	}
 	b.tokNext = next
+	b.bsynMark = n.mac[Control].given + 1
 	b.f.stats.Tokens++
 	return n.announce(b, header{typ: typeVBSYN, ttl: b.tokTTL, attempt: b.tokAttempt}, next, b.tokAttempt), true
 }

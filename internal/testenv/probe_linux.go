@@ -79,12 +79,8 @@ func probeTAP() error {
 	})
 }
 
-// nobody is the uid under which rootless operation is tried from root.
-const nobody = 65534
-
-// probeUserNS starts a program in a new user and network namespace as an
-// unprivileged user. /proc/self/exe would run the test binary; a directory is
-// an executable that fails in a known way, after the namespaces were made.
+// probeUserNS starts a program in a new user and network namespace, and looks
+// at the settings that forbid it to ordinary users: root may do it anyway.
 func probeUserNS() error {
 	self, err := exec.LookPath("true")
 	if err != nil {

@@ -8,11 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/internal/testenv"
 	"github.com/hopbed/hopbed/netem/emulator"
+	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/orchestrator/node/netns"
 )
 
 func TestMain(m *testing.M) {
@@ -34,6 +37,7 @@ func TestMedium(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", out.String())
+	nothingLeft(t, "bench-test-medium")
 	if len(rs) != 2 || strings.Count(out.String(), "\n") != 3 {
 		t.Fatalf("%d results, table:\n%s", len(rs), out.String())
 	}
@@ -62,6 +66,24 @@ func TestMediumRefuses(t *testing.T) {
 	}
 }
 
+// nothingLeft looks for processes with the ownership tag, and for our device's
+// name in our own namespace.
+func nothingLeft(t *testing.T, tag string) {
+	t.Helper()
+	pids, err := procfs.PIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if has, err := procfs.HasEnv(pid, netns.TagVariable+"="+tag); err == nil && has && procfs.Running(pid) {
+			t.Errorf("process %d (%s) is left", pid, procfs.Name(pid))
+		}
+	}
+	if b, err := os.ReadFile("/proc/self/net/dev"); err != nil || strings.Contains(string(b), tap.Interface) {
+		t.Errorf("an interface %s in our own namespace (%v)", tap.Interface, err)
+	}
+}
+
 // Cancelling ends a benchmark early and leaves nothing.
 func TestMediumCanBeInterrupted(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.TAP)
@@ -72,6 +94,7 @@ func TestMediumCanBeInterrupted(t *testing.T) {
 	if err == nil || time.Since(t0) > 10*time.Second {
 		t.Errorf("ended with %v after %v", err, time.Since(t0))
 	}
+	nothingLeft(t, "bench-test-cancel")
 }
 
 func TestNodes(t *testing.T) {

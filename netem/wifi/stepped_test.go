@@ -7,9 +7,8 @@ import (
 )
 
 // stepper is a second, independent implementation of 802.11 contention for
-// comparison: it advances microsecond by microsecond and asks every station at
-// every tick what it hears and does, instead of computing when something will
-// happen. All durations are integers of µs. Saturated senders, one frame length,
+// comparison: it walks through the ticks of a microsecond clock and asks every
+// station at each what it hears and does, instead of keeping events. All durations are integers of µs. Saturated senders, one frame length,
 // ACK, EIFS, NAV, no capture, every overlap destroys.
 type stepper struct {
 	hears [][]bool // hears[j][i]: j hears i
@@ -52,37 +51,43 @@ func (s *stepper) run(ticks int) {
 		n.lock, n.respond, n.cw = -1, -1, s.cwmin
 		n.backoff = s.rng.IntN(s.cwmin + 1)
 	}
-	for t := 0; t < ticks; t++ {
+	for t := 0; t < ticks; t = s.next(t) {
 		s.tick(t)
-		t = max(t, s.quietUntil(t)-1)
 	}
 }
 
-// quietUntil returns the end of the first transmission on the air if every
-// station only waits until then, else t.
-func (s *stepper) quietUntil(t int) int {
-	end := math.MaxInt
+// next returns the next tick at which anything can happen: an end, a timeout, an
+// ACK or a slot boundary. The ticks between are skipped for speed alone.
+func (s *stepper) next(t int) int {
+	next := math.MaxInt
 	for i := range s.nodes {
 		n := &s.nodes[i]
-		if n.onAir {
-			end = min(end, n.end)
-			continue
-		}
-		if n.respond >= 0 || n.waiting {
-			return t
-		}
-		deaf := s.to[i] < 0
-		for k := range s.nodes {
-			deaf = deaf || s.hears[i][k] && s.nodes[k].onAir && s.nodes[k].start <= t-s.detect
-		}
-		if !deaf {
-			return t
+		switch {
+		case n.onAir:
+			next = min(next, n.end)
+		case n.respond >= 0:
+			next = min(next, n.respond)
+		case n.waiting:
+			next = min(next, max(n.deadline, t+1))
+		case s.to[i] >= 0 && !s.deaf(i, t):
+			boundary := n.base + s.difs
+			if t >= boundary {
+				boundary += ((t-boundary)/s.slot + 1) * s.slot
+			}
+			next = min(next, boundary)
 		}
 	}
-	if end == math.MaxInt {
-		return t
+	return next
+}
+
+// deaf: station i has detected that the medium is busy.
+func (s *stepper) deaf(i, t int) bool {
+	for k := range s.nodes {
+		if s.hears[i][k] && s.nodes[k].onAir && s.nodes[k].start <= t-s.detect {
+			return true
+		}
 	}
-	return end
+	return false
 }
 
 func (s *stepper) tick(t int) {
@@ -108,7 +113,7 @@ func (s *stepper) tick(t int) {
 	s.starts = starts
 	for _, i := range starts {
 		s.nodes[i].lock = -1
-		s.nodes[i].onAir = true
+		s.nodes[i].onAir, s.nodes[i].wasBusy = true, true
 		s.nodes[i].start = t
 	}
 	for j := range s.nodes {
@@ -218,13 +223,8 @@ func (s *stepper) decides(i, t int) bool {
 		n.errored = false
 		return true
 	}
-	if n.respond >= 0 || n.waiting || s.to[i] < 0 {
+	if n.respond >= 0 || n.waiting || s.to[i] < 0 || s.deaf(i, t) {
 		return false
-	}
-	for k := range s.nodes {
-		if s.hears[i][k] && s.nodes[k].onAir && s.nodes[k].start <= t-s.detect {
-			return false
-		}
 	}
 	slots := t - n.base - s.difs
 	if slots < 0 || slots%s.slot != 0 {
@@ -254,6 +254,7 @@ func (s *stepper) locks(j, i int) {
 	if !n.wasBusy {
 		n.errored = false
 	}
+	n.wasBusy = true
 	n.lock, n.clean = i, true
 	for k := range s.nodes {
 		if k != i && s.hears[j][k] && s.nodes[k].onAir {

@@ -107,8 +107,12 @@ const defaultReordering = 3
 // clock sets the time of the call being served.
 func (c *Conn) clock(now vtime.Time) {
 	c.now = now
-	c.us = int64(now) / 1000
+	c.us = micros(now)
 }
+
+// micros returns a moment in microseconds; the clock begins at 1 because 0
+// means "never" in the estimators.
+func micros(t vtime.Time) int64 { return int64(t)/1000 + 1 }
 
 // jiffies returns the tick of the call being served.
 func (c *Conn) jiffies() int64 { return int64(c.now) / int64(c.jiffy) }

@@ -208,7 +208,7 @@ func (c *Conn) delayACK() {
 	}
 	r.pending |= ackTimer
 	r.due = due
-	c.tmr.delack = c.after(int64(ato) / 1000)
+	c.tmr.delack = c.after(microsUp(ato))
 }
 
 // delackExpired is the delayed-ACK timer. The kernel does not stop it when
@@ -224,7 +224,7 @@ func (c *Conn) delackExpired() {
 		return
 	}
 	if r.due > c.now {
-		c.tmr.delack = c.after(int64(r.due.Sub(c.now)) / 1000)
+		c.tmr.delack = c.after(microsUp(r.due.Sub(c.now)))
 		return
 	}
 	r.pending &^= ackTimer

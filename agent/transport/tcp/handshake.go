@@ -35,7 +35,7 @@ func (c *Conn) Connect(now vtime.Time) {
 	c.rateSent(r)
 	c.snd.list(o)
 	c.snd.packets = 1
-	c.sendSYN(r)
+	c.sendSYN(r, false)
 	c.setXmit(timerRTO, c.est.rto)
 }
 
@@ -47,9 +47,9 @@ func (c *Conn) Listen() {
 	c.setState(Listen)
 }
 
-func (c *Conn) sendSYN(r *sent) {
+func (c *Conn) sendSYN(r *sent, again bool) {
 	s := c.segment(r.seq, SYN)
-	s.Retransmission = r.tag&tagEver != 0
+	s.Retransmission = again
 	c.synOptions(s, c.cfg.WindowScale, c.cfg.SACK)
 	s.TSEcr = 0
 	c.out.push(s)
@@ -212,6 +212,7 @@ func (c *Conn) established() {
 		c.w.Cwnd = min(c.cfg.InitialWindow, c.w.Clamp)
 	}
 	c.snd.cwndStamp = c.now
+	c.est.noSample()
 	c.rs.appLimited = 1
 	c.cc.Init(c.now, c.sync())
 	c.w.State = Open

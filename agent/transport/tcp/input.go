@@ -15,8 +15,8 @@ func (c *Conn) Receive(now vtime.Time, s *Segment) {
 	}
 	switch c.state {
 	case Closed:
-		if s.Flags&RST == 0 && c.err != nil {
-			c.resetFor(s)
+		if s.Flags&RST == 0 && c.snd.nxt > 0 {
+			c.resetFor(s) // it was a connection once: RFC 9293 §3.10.7.1
 		}
 		return
 	case Listen:

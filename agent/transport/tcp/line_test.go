@@ -22,6 +22,8 @@ type line struct {
 	rng    *rand.Rand
 	trace  func(now vtime.Time, from int, s *Segment, dropped bool)
 	hash   uint64
+	count  int
+	after  func(end int) // called when an end has handled an event
 }
 
 type wire struct {
@@ -94,6 +96,9 @@ func (l *line) settle(i int) {
 		}
 		l.transmit(i, s)
 	}
+	if l.after != nil {
+		l.after(i)
+	}
 	if d := c.Deadline(); d != l.timer[i] {
 		l.timer[i] = d
 		if d != vtime.Never {
@@ -137,6 +142,9 @@ func (l *line) transmit(from int, s *Segment) {
 func (l *line) run(t vtime.Time) {
 	for len(l.events) > 0 && l.events[0].at <= t {
 		e := heap.Pop(&l.events).(lineEvent)
+		if l.count++; l.count > 5_000_000 {
+			panic("the line does not come to rest")
+		}
 		l.now = e.at
 		switch e.kind {
 		case 0:

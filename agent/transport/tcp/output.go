@@ -349,7 +349,7 @@ func (c *Conn) pacingHolds() bool {
 func (c *Conn) paceStamp() int64 {
 	c.snd.pacePrev = c.snd.pacedUntil
 	c.snd.pacedUntil = max(c.snd.pacedUntil, c.now)
-	return int64(c.snd.pacedUntil) / 1000
+	return micros(c.snd.pacedUntil)
 }
 
 // pacedBurst moves the earliest next transmission by the burst's time at the

@@ -134,6 +134,9 @@ func (c *Conn) queueInOrder(s *Segment, end uint64) {
 	}
 	if r.finAt != 0 && r.finAt == r.nxt && !r.finSeen {
 		c.receiveFIN()
+		if s.Flags&FIN == 0 {
+			r.pending |= ackNow // it had come before: a gap was filled
+		}
 		return
 	}
 	if len(r.ofo) > 0 {

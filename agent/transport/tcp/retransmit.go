@@ -23,7 +23,7 @@ func (c *Conn) resend(o uint64) bool {
 	c.info.TotalRetrans++
 	c.info.BytesRetrans += vtime.Bytes(r.len)
 	if r.flags&SYN != 0 {
-		c.sendSYN(r)
+		c.sendSYN(r, true)
 	} else {
 		c.emit(r, true)
 		snd.lastSend = c.now
@@ -39,7 +39,7 @@ func (c *Conn) resend(o uint64) bool {
 func (c *Conn) retransmit(o uint64) bool {
 	ok := c.resend(o)
 	r := c.snd.at(o)
-	if ok {
+	if ok && r.tag&tagRetrans == 0 { // after an undo an old copy may be counted still
 		r.tag |= tagRetrans
 		c.snd.retrans++
 	}

@@ -61,6 +61,15 @@ func (e *estimator) sample(us, rtoMin int64, una, nxt uint64) {
 // the variance).
 func (e *estimator) setRTO(rtoMax int64) { e.rto = min(e.srtt8>>3+e.rttvar4, rtoMax) }
 
+// noSample: the handshake gave no RTT, because the SYN was retransmitted: the
+// timeout begins at 3 s (RFC 6298 §5.7).
+func (e *estimator) noSample() {
+	if e.srtt8 == 0 {
+		e.rto = 3_000_000
+		e.mdev4, e.mdevMax4, e.rttvar4 = e.rto, e.rto, e.rto
+	}
+}
+
 // rttUpdate feeds the samples of one ACK to the estimator and reports whether
 // there was one. seq is the RTT of the earliest segment cumulatively
 // acknowledged, sack of the earliest SACKed, ca of the latest: −1 = none.

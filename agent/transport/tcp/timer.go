@@ -99,6 +99,10 @@ func (c *Conn) after(us int64) vtime.Time {
 	return c.wheel(c.jiffies(), c.ticks(us))
 }
 
+// microsUp is a duration in microseconds, rounded up: a timer must not fire
+// before its time.
+func microsUp(d vtime.Duration) int64 { return (int64(d) + 999) / 1000 }
+
 // ticks converts microseconds to ticks, rounded up.
 func (c *Conn) ticks(us int64) int64 {
 	j := int64(c.jiffy) / 1000

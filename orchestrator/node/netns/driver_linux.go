@@ -9,12 +9,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/orchestrator/node"
 )
 
 // TagVariable is the environment variable by which `hopbed clean` recognises a
 // process of a run, even one that an agent started and nobody journalled.
-const TagVariable = "HOPBED_TAG"
+const TagVariable = journal.TagVariable
 
 // DefaultGrace is the time that an agent gets between the request to end and
 // SIGKILL: it has to stop its flows and flush its results.

@@ -277,12 +277,19 @@ type Summary struct {
 	// RetransShare is retransmitted over sent bytes, of the flows that report
 	// both; NaN when none does.
 	RetransShare float64
+	// SetupS is the median time that setting a connection up took, in seconds,
+	// of the flows that report it; NaN when none does. It is no part of the
+	// goodput.
+	SetupS float64
+	// CorruptBlocks counts blocks or bytes that arrived other than they were
+	// sent; missing when no flow checks.
+	CorruptBlocks store.Opt[int64]
 }
 
 // Summary describes the series.
 func (s *Series) Summary() Summary {
 	sum := Summary{Transport: s.Transport, Runs: len(s.Reps), LeftOut: s.LeftOut}
-	var all, aggregate, jain, starved []float64
+	var all, aggregate, jain, starved, setup []float64
 	var sent, retrans float64
 	for i := range s.Reps {
 		x := s.Reps[i].Goodputs()
@@ -295,11 +302,18 @@ func (s *Series) Summary() Summary {
 				sent += float64(f.SentBytes.V)
 				retrans += float64(f.RetransBytes.V)
 			}
+			if f.SetupS.OK {
+				setup = append(setup, f.SetupS.V)
+			}
+			if f.CorruptBlocks.OK {
+				sum.CorruptBlocks = store.Some(sum.CorruptBlocks.V + f.CorruptBlocks.V)
+			}
 		}
 	}
 	sum.Flows = len(all)
 	sum.Goodput = stats.Summarise(all)
 	sum.AggregateBps, sum.Jain, sum.StarvedShare = stats.Mean(aggregate), stats.Mean(jain), stats.Mean(starved)
+	sum.SetupS = stats.Median(setup)
 	sum.RetransShare = retrans / sent
 	if sent == 0 {
 		sum.RetransShare = stats.Mean(nil)

@@ -66,9 +66,9 @@ func chosen(r *Rep, choose func(*store.Flow) bool) []float64 {
 type Ratios struct {
 	Transport, Baseline string
 	Repetitions         int
-	// Ratios of the quantiles, mean and aggregate over the flows of all paired
-	// repetitions.
-	Q1, Median, Q3, Mean stats.Estimate
+	// Ratios of the quantiles, the mean and the sum over the flows of all
+	// paired repetitions.
+	Q1, Median, Q3, Mean, Aggregate stats.Estimate
 	// PerRepetition is the median over repetitions of the ratio of medians
 	// within a repetition, Each those ratios.
 	PerRepetition stats.Estimate
@@ -88,6 +88,7 @@ func Compare(a, b *Series, seed uint64) Ratios {
 	r.Median = stats.Ratio(p.A, p.B, seed, stats.Median)
 	r.Q3 = stats.Ratio(p.A, p.B, seed, quantile(0.75))
 	r.Mean = stats.Ratio(p.A, p.B, seed, stats.Mean)
+	r.Aggregate = stats.Ratio(p.A, p.B, seed, stats.Sum)
 	r.PerRepetition = stats.MedianRatio(p.A, p.B, seed, stats.Median)
 	for i := range p.A {
 		one := stats.Ratio(p.A[i:i+1], p.B[i:i+1], seed, stats.Median)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -26,10 +27,19 @@ type Figure struct {
 	Title   string
 	Caption string // what is shown and how it is to be read
 
+	note          string
 	width, height float64
 	shapes        []shape
 	hatches       []hatch
 	data          table
+}
+
+// Mark writes a notice below the drawing and beside every row of its numbers,
+// so that neither goes without it when taken out of the report.
+func (f *Figure) Mark(notice string) {
+	f.note = notice
+	f.height += lineHeight + 4
+	f.text("hb-b", "start", 4, f.height-6, notice)
 }
 
 type pt struct{ x, y float64 }
@@ -135,7 +145,11 @@ func (t *table) add(cells ...any) { t.rows = append(t.rows, cells) }
 func (f *Figure) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	c.UseCRLF = true
-	if err := c.Write(f.data.cols); err != nil {
+	cols := f.data.cols
+	if f.note != "" {
+		cols = append(slices.Clip(cols), "note")
+	}
+	if err := c.Write(cols); err != nil {
 		return fmt.Errorf("figure %s: %w", f.ID, err)
 	}
 	for _, row := range f.data.rows {
@@ -153,6 +167,9 @@ func (f *Figure) CSV(w io.Writer) error {
 			default:
 				return fmt.Errorf("figure %s: a cell of type %T", f.ID, v)
 			}
+		}
+		if f.note != "" {
+			cells = append(cells, f.note)
 		}
 		if err := c.Write(cells); err != nil {
 			return fmt.Errorf("figure %s: %w", f.ID, err)

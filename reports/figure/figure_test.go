@@ -98,8 +98,6 @@ func TestEqualInputGivesEqualBytes(t *testing.T) {
 	}
 }
 
-var coordinate = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
-
 // check reads the SVG as XML, and that everything is inside the drawing.
 func check(t *testing.T, f *Figure) {
 	t.Helper()

@@ -81,6 +81,11 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		bars.Caption = "Share of the measured interval in which a node sends, receives (for itself or for others), senses the channel busy without decoding anything, or finds it idle. One repetition only: nodes are placed anew in each."
 	}
 	g.Figures = append(g.Figures, bars)
+	if set.Campaign.Quick {
+		for _, f := range g.allFigures() {
+			f.Mark(dataset.QuickNotice)
+		}
+	}
 	return nil
 }
 

@@ -81,6 +81,9 @@ type jsonTransport struct {
 	Jain         number `json:"jain"`
 	StarvedShare number `json:"starved_share"`
 	RetransShare number `json:"retrans_share"`
+	Setup        number `json:"setup_median_s"`
+
+	Corrupt store.Opt[int64] `json:"corrupt_blocks"`
 }
 
 type jsonEstimate struct {
@@ -97,6 +100,7 @@ type jsonRatios struct {
 	Median        jsonEstimate `json:"median"`
 	Q3            jsonEstimate `json:"q3"`
 	Mean          jsonEstimate `json:"mean"`
+	Aggregate     jsonEstimate `json:"aggregate"`
 	PerRepetition jsonEstimate `json:"median_of_repetitions"`
 	Each          []number     `json:"each_repetition"`
 	Warnings      []string     `json:"warnings"`
@@ -241,10 +245,10 @@ func (g *Group) json() jsonGroup {
 	for _, s := range g.Summary {
 		out.Transports = append(out.Transports, jsonTransport{s.Transport, s.Runs, s.LeftOut, s.Flows,
 			number(s.Goodput.Min), number(s.Goodput.Q1), number(s.Goodput.Median), number(s.Goodput.Q3), number(s.Goodput.Max), number(s.Goodput.Mean),
-			number(s.AggregateBps), number(s.Jain), number(s.StarvedShare), number(s.RetransShare)})
+			number(s.AggregateBps), number(s.Jain), number(s.StarvedShare), number(s.RetransShare), number(s.SetupS), s.CorruptBlocks})
 	}
 	for _, r := range g.Ratios {
-		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.PerRepetition), []number{}, list(r.Warnings)}
+		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.Aggregate), estimate(r.PerRepetition), []number{}, list(r.Warnings)}
 		for _, v := range r.Each {
 			j.Each = append(j.Each, number(v))
 		}

@@ -124,6 +124,15 @@ func TestQuickIsMarkedAndTestsNothing(t *testing.T) {
 			t.Errorf("%s does not say %q", ext, dataset.QuickNotice)
 		}
 	}
+	for _, f := range r.Figures() {
+		var csv bytes.Buffer
+		if err := f.CSV(&csv); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(f.SVG()), dataset.QuickNotice) || !strings.Contains(csv.String(), dataset.QuickNotice) {
+			t.Errorf("the figure %s goes without the notice", f.ID)
+		}
+	}
 	for _, c := range r.Sections[0].Groups[0].Claims {
 		if c.Verdict != NotTestable {
 			t.Errorf("%s: %s", c.ID, c.Verdict)

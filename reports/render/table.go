@@ -133,9 +133,28 @@ func summaryTable(g *Group) Table {
 	row("Jain's index", func(s dataset.Summary) string { return decimals(s.Jain, 2) })
 	row("starved (< 10 kb/s)", func(s dataset.Summary) string { return percent(s.StarvedShare) })
 	row("sent again", func(s dataset.Summary) string { return percent(s.RetransShare) })
+	row("set-up (median)", func(s dataset.Summary) string {
+		if math.IsNaN(s.SetupS) {
+			return nothing
+		}
+		return significant(1000*s.SetupS) + "\u00a0ms"
+	})
+	corrupt := ""
+	row("corrupt", func(s dataset.Summary) string {
+		if !s.CorruptBlocks.OK {
+			return nothing
+		}
+		if s.CorruptBlocks.V > 0 {
+			corrupt = "bad"
+		}
+		return strconv.FormatInt(s.CorruptBlocks.V, 10)
+	})
 	for i, r := range t.Rows {
-		if r.Cells[0] == "median" {
+		switch r.Cells[0] {
+		case "median":
 			t.Rows[i].Mark = "strong"
+		case "corrupt":
+			t.Rows[i].Mark = corrupt
 		}
 	}
 	return t
@@ -167,7 +186,8 @@ func ratioTable(g *Group) Table {
 	row("lower quartile", "", func(r dataset.Ratios) stats.Estimate { return r.Q1 })
 	row("median", "strong", func(r dataset.Ratios) stats.Estimate { return r.Median })
 	row("upper quartile", "", func(r dataset.Ratios) stats.Estimate { return r.Q3 })
-	row("mean, aggregate", "", func(r dataset.Ratios) stats.Estimate { return r.Mean })
+	row("mean", "", func(r dataset.Ratios) stats.Estimate { return r.Mean })
+	row("aggregate", "", func(r dataset.Ratios) stats.Estimate { return r.Aggregate })
 	row("median of repetitions", "strong", func(r dataset.Ratios) stats.Estimate { return r.PerRepetition })
 	cells := []string{"each repetition"}
 	for _, r := range g.Ratios {

@@ -167,6 +167,8 @@ func definitions() []definition {
 		{"quartiles, median, mean", "Over all flows of all valid repetitions together. Quantiles interpolate linearly between order statistics at (n − 1)p (definition 7 of Hyndman and Fan)."},
 		{"aggregate, Jain’s index, starved", "Taken within each repetition, then averaged. Aggregate: sum of the flows’ goodputs. Jain’s index: (Σx)² / (n Σx²), 1 when all flows get the same, 1/n when one gets everything. Starved: share of flows below " + rate(stats.StarvedBelowBps) + "."},
 		{"sent again", "Retransmitted over sent bytes, as far as the transport reports both."},
+		{"set-up", "Median time from a flow’s start until its connection stood, of the flows that have one. It is no part of the goodput."},
+		{"corrupt", "Blocks or bytes whose content was not what the source sent, of the transports that check."},
 		{"ratio", "Of the same statistic of two transports, over repetitions that both have: the same number and the same seed, so the same topology, pairs of nodes and losses. A ratio to 0 is shown as ×∞."},
 		{"ratio, median of repetitions", "The ratio of medians is taken within each repetition; the median of these is shown. One extreme placement moves it little."},
 		{"95 % interval", fmt.Sprintf("Bootstrap, bias-corrected and accelerated (BCa). Whole repetitions are resampled, since the flows of one repetition share its channel and are not independent. Up to 8 repetitions every possible resample is used, beyond that %d drawn with seed %d. With one repetition there is no interval; with fewer than five it is not to be trusted.", stats.Resamples, uint64(BootstrapSeed))},

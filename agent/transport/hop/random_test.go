@@ -9,7 +9,7 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-var seeds = flag.Int("hop.seeds", 300, "number of random networks that TestRandomNetworks runs")
+var seeds = flag.Int("hop.seeds", 200, "number of random networks that TestRandomNetworks runs")
 
 // randomConfig draws a configuration: mostly the default, with any switch.
 func randomConfig(r *rand.Rand) Config {

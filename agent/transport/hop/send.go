@@ -242,6 +242,9 @@ func (n *Node) nextRound(now vtime.Time, b *block, have []byte) {
 	n.timers.stop(&b.txTimer)
 	n.dropControl(b, oweBSYN)
 	b.ntodo = b.todo.missing(have, b.count)
+	if b.round > 0 && b.ntodo == b.count && !n.intact(now, b) {
+		return
+	}
 	b.cursor = 0
 	b.granted = true
 	b.lastAnswer = now
@@ -250,6 +253,26 @@ func (n *Node) nextRound(now vtime.Time, b *block, have []byte) {
 	b.f.stats.Rounds++
 	b.tx = txSending
 	n.enring(b)
+}
+
+// intact is called when a receiver has nothing after a round of the block: it
+// may have found the hash wrong. A relay whose copy is at fault drops it; the
+// source's token brings another. A source can only say so.
+func (n *Node) intact(now vtime.Time, b *block) bool {
+	got := blockHash(b.buf)
+	if got == b.hash {
+		return true
+	}
+	b.f.stats.Corrupt++
+	if b.f.role == SourceRole {
+		n.app.Failed(now, b.f.key, &CorruptError{Node: n.cfg.ID, Flow: b.f.key, Block: b.id, Want: b.hash, Got: got})
+		return true
+	}
+	f := b.f
+	n.free(b)
+	n.pump(now, f)
+	n.regrant(now)
+	return false
 }
 
 // passOn ends a transfer: the next hop has the block.

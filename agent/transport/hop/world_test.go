@@ -99,6 +99,7 @@ type testApp struct {
 	refuse   bool
 	block    vtime.Bytes // block size, to check blocks out of order
 	order    bool
+	hostile  bool // strangers send, too: the hash is all that is known of blocks
 }
 
 func (a *testApp) Accept(vtime.Time, FlowKey) bool { return !a.refuse }
@@ -114,6 +115,9 @@ func (a *testApp) Deliver(now vtime.Time, d Delivery) {
 		t.Fatalf("%v: node %d: block %d of %v delivered twice", now, a.node.id, d.Block, d.Flow)
 	}
 	a.seen[d.Flow][d.Block] = true
+	if a.hostile {
+		return
+	}
 	pos := a.pos[d.Flow]
 	if a.order && int(d.Block) != a.blocks[d.Flow] {
 		t.Fatalf("%v: node %d: block %d of %v delivered out of order, want %d", now, a.node.id, d.Block, d.Flow, a.blocks[d.Flow])
@@ -272,6 +276,7 @@ func (w *world) flush(x *testNode) {
 			}
 			continue
 		}
+		w.afterItsData(x, p)
 		x.queues[p.Class] = append(x.queues[p.Class], frame{p.To, append([]byte(nil), p.Buf...)})
 	}
 	w.transmit(x)
@@ -289,6 +294,19 @@ func (w *world) flush(x *testNode) {
 					w.flush(x)
 				}
 			})
+		}
+	}
+}
+
+// afterItsData checks that no BSYN is given to the MAC while data of its block
+// stand in the data queue.
+func (w *world) afterItsData(x *testNode, p Packet) {
+	if w.opt.feedback == blind || msgType(p.Buf[1]) != typeBSYN {
+		return
+	}
+	for _, d := range x.queues[Data] {
+		if string(d.buf[4:20]) == string(p.Buf[4:20]) && d.to == p.To { // the same flow and block
+			w.t.Fatalf("%v: node %d: a BSYN overtakes the data that it announces the end of", w.now, x.id)
 		}
 	}
 }

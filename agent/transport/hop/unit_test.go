@@ -1,0 +1,415 @@
+package hop
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+func TestBlockHash(t *testing.T) {
+	// XXH64, seed 0: published test values.
+	for in, want := range map[string]uint64{
+		"":    0xef46db3751d8e999,
+		"a":   0xd24ec4f1a98c6e5b,
+		"abc": 0x44bc2cf5ad770999,
+		"Nobody inspects the spammish repetition": 0xfbcea83c8a378bf1,
+	} {
+		if got := blockHash([]byte(in)); got != want {
+			t.Errorf("blockHash(%q) = %016x, want %016x", in, got, want)
+		}
+	}
+}
+
+func TestBitmap(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		n := 1 + r.IntN(300)
+		var m, missing bitmap
+		m.reset(n)
+		set := map[int]bool{}
+		for range r.IntN(n + 1) {
+			i := r.IntN(n)
+			m.add(i)
+			set[i] = true
+		}
+		wire := make([]byte, (n+7)/8)
+		m.put(wire, n)
+		if got := missing.missing(wire, n); got != n-len(set) {
+			t.Fatalf("n %d: %d missing, want %d", n, got, n-len(set))
+		}
+		for i := range n {
+			if m.has(i) != set[i] || missing.has(i) == set[i] {
+				t.Fatalf("n %d, bit %d", n, i)
+			}
+		}
+		k := 0
+		for i := m.next(0); i >= 0; i = m.next(i + 1) {
+			if !set[i] {
+				t.Fatalf("next found %d", i)
+			}
+			k++
+		}
+		if k != len(set) {
+			t.Fatalf("next found %d of %d", k, len(set))
+		}
+		if full := allOnes(wire, n); full != (len(set) == n) {
+			t.Fatalf("allOnes = %v with %d of %d", full, len(set), n)
+		}
+		putFull(wire, n)
+		if !allOnes(wire, n) || missing.missing(wire, n) != 0 {
+			t.Fatalf("putFull(%d) is not full", n)
+		}
+	}
+}
+
+func TestTimers(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var q timers
+	ts := make([]timer, 50)
+	armed := map[*timer]vtime.Time{}
+	for range 5000 {
+		x := &ts[r.IntN(len(ts))]
+		switch r.IntN(3) {
+		case 0, 1:
+			at := vtime.Time(r.IntN(1000))
+			q.set(x, at)
+			armed[x] = at
+		case 2:
+			q.stop(x)
+			delete(armed, x)
+		}
+		first := vtime.Never
+		for _, at := range armed {
+			first = vtime.Min(first, at)
+		}
+		if q.next() != first {
+			t.Fatalf("next = %v, want %v", q.next(), first)
+		}
+	}
+	last := vtime.Time(-1)
+	for x := q.pop(1000); x != nil; x = q.pop(1000) {
+		if x.at < last || armed[x] != x.at {
+			t.Fatalf("popped %v after %v, armed for %v", x.at, last, armed[x])
+		}
+		last = x.at
+		delete(armed, x)
+	}
+	if len(armed) != 0 {
+		t.Fatalf("%d timers were not popped", len(armed))
+	}
+}
+
+func TestFifo(t *testing.T) {
+	var q fifo[int]
+	var want []int
+	r := rand.New(rand.NewPCG(5, 6))
+	for i := range 3000 {
+		switch {
+		case r.IntN(3) > 0 || len(want) == 0:
+			q.push(i)
+			want = append(want, i)
+		case r.IntN(20) == 0:
+			k := 2 + r.IntN(3)
+			q.remove(func(v *int) bool { return *v%k == 0 })
+			want = slices.DeleteFunc(want, func(v int) bool { return v%k == 0 })
+		default:
+			if got := q.pop(); got != want[0] {
+				t.Fatalf("pop = %d, want %d", got, want[0])
+			}
+			want = want[1:]
+		}
+		if q.len() != len(want) {
+			t.Fatalf("len = %d, want %d", q.len(), len(want))
+		}
+	}
+}
+
+// TestMACQueue: departures are believed from TxDone or from the free space,
+// whichever proves more, and never earlier than they happen in a FIFO.
+func TestMACQueue(t *testing.T) {
+	var q macQueue
+	q.look(0, 10)
+	for range 5 {
+		q.give(0)
+	}
+	if q.look(1, 5); q.left != 0 {
+		t.Errorf("left = %d of a queue that holds all 5", q.left)
+	}
+	if q.look(2, 7); q.left != 2 {
+		t.Errorf("left = %d, the free space shows 2", q.left)
+	}
+	if q.done(3, 1); q.left != 3 {
+		t.Errorf("left = %d after one more TxDone", q.left)
+	}
+	if q.look(4, 7); q.left != 3 {
+		t.Errorf("left = %d, it must not fall", q.left)
+	}
+	if q.done(5, 99); q.left != 5 {
+		t.Errorf("left = %d of 5 given", q.left)
+	}
+	// Others' packets in the queue make the free space late, not early.
+	q.give(6)
+	if q.look(7, 4); q.left != 5 {
+		t.Errorf("left = %d, the packet is behind 5 of others", q.left)
+	}
+	if q.unstick(100, 4, 1000) || !q.unstick(1100, 4, 1000) || q.left != 6 {
+		t.Errorf("a count that stands still must be given up after the timeout, not before: %+v", q)
+	}
+}
+
+func TestVariants(t *testing.T) {
+	base := DefaultConfig()
+	if err := base.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Variants() {
+		c, err := Variant("hop/" + name)
+		if err != nil || c.Validate() != nil {
+			t.Errorf("hop/%s: %v, %v", name, err, c.Validate())
+		}
+		if reflect.DeepEqual(c, base) {
+			t.Errorf("hop/%s changes nothing", name)
+		}
+	}
+	if c, err := Variant("hop/no-txop+arq"); err != nil || !c.NoTxop || !c.DataARQ || c.NoVirtual {
+		t.Errorf("hop/no-txop+arq = %+v, %v", c, err)
+	}
+	for _, bad := range []string{"", "tcp", "hop/", "hop/none", "hop/arq+", "hopp"} {
+		if _, err := Variant(bad); err == nil {
+			t.Errorf("Variant(%q) is accepted", bad)
+		}
+	}
+}
+
+func TestConfigRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*Config)
+	}{
+		{"BlockSize", func(c *Config) { c.BlockSize = MaxBlockSize + 1 }},
+		{"BlockSize", func(c *Config) { c.BlockSize = 0 }},
+		{"Payload", func(c *Config) { c.Payload = MaxPayload + 1 }},
+		{"H", func(c *Config) { c.H = 0 }},
+		{"Window", func(c *Config) { c.Window = MaxWindow + 1 }},
+		{"BSYNFloor", func(c *Config) { c.BSYNFloor = c.BSYNCeil + 1 }},
+		{"MicroThreshold", func(c *Config) { c.MicroThreshold = c.MicroWindow + 1 }},
+		{"MemoryLimit", func(c *Config) { c.MemoryLimit = 1 }},
+	} {
+		cfg := DefaultConfig()
+		c.set(&cfg)
+		if _, err := NewNode(cfg, nil, nil, nil); err == nil || !strings.Contains(err.Error(), c.name) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := NewNode(Config{}, nil, nil, nil); err == nil {
+		t.Error("the zero Config is accepted")
+	}
+}
+
+// list is a Source of given blocks; nil has nothing yet.
+type list struct {
+	blocks [][]byte
+	ended  bool
+	bad    int
+}
+
+func (l *list) Next(_ vtime.Time, buf []byte) (int, bool) {
+	if l.bad != 0 {
+		return l.bad, false
+	}
+	if len(l.blocks) == 0 {
+		return 0, l.ended
+	}
+	n := copy(buf, l.blocks[0])
+	l.blocks = l.blocks[1:]
+	return n, l.ended && len(l.blocks) == 0
+}
+
+// collect keeps what is delivered.
+type collect struct {
+	Sink
+	got  []string
+	last bool
+	errs []error
+}
+
+func (c *collect) Deliver(_ vtime.Time, d Delivery) {
+	c.got = append(c.got, string(d.Data))
+	c.last = d.Last
+}
+func (c *collect) Failed(_ vtime.Time, _ FlowKey, err error) { c.errs = append(c.errs, err) }
+
+// TestStreamSource: a source that gives short blocks and pauses is sent as it
+// gives, without waiting for a block to fill.
+func TestStreamSource(t *testing.T) {
+	w := newWorld(t, 1, 2, testConfig(), worldOptions{})
+	w.chain(0)
+	got := &collect{}
+	w.nodes[1].n.app = got
+	src := &list{blocks: [][]byte{[]byte("one"), []byte("two")}}
+	n := w.nodes[0].n
+	if err := n.OpenFlow(0, 9, 1, src, FlowOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.flush(w.nodes[0])
+	w.run(w.now.Add(vtime.Second), nil)
+	if !slices.Equal(got.got, []string{"one", "two"}) {
+		t.Fatalf("got %q", got.got)
+	}
+	src.blocks, src.ended = [][]byte{[]byte("three")}, true
+	w.run(w.now.Add(vtime.Second), nil)
+	if len(got.got) != 2 {
+		t.Fatal("a source is asked again without Wake")
+	}
+	n.Wake(w.now, 9, 1)
+	w.flush(w.nodes[0])
+	w.run(w.now.Add(vtime.Second), nil)
+	if len(got.got) != 3 || !got.last || !w.nodes[0].app.finished[FlowKey{0, 1, 9}] {
+		t.Fatalf("got %q, last %v, finished %v", got.got, got.last, w.nodes[0].app.finished)
+	}
+}
+
+func TestOpenFlowRefuses(t *testing.T) {
+	w := newWorld(t, 1, 2, testConfig(), worldOptions{})
+	w.chain(0)
+	n := w.nodes[0].n
+	for _, c := range []struct {
+		name string
+		dst  NodeID
+		src  Source
+		opt  FlowOptions
+	}{
+		{"no source", 1, nil, FlowOptions{}},
+		{"itself", 0, Continual(1), FlowOptions{}},
+		{"block too large", 1, Continual(1), FlowOptions{BlockSize: MaxBlockSize + 1}},
+		{"negative block", 1, Continual(1), FlowOptions{BlockSize: -1}},
+	} {
+		if err := n.OpenFlow(0, 1, c.dst, c.src, c.opt); err == nil {
+			t.Errorf("%s is accepted", c.name)
+		}
+	}
+	if err := n.OpenFlow(0, 1, 1, Continual(1), FlowOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.OpenFlow(0, 1, 1, Continual(1), FlowOptions{}); err == nil {
+		t.Error("a second flow of the same id is accepted")
+	}
+	app := &collect{}
+	n.app = app
+	if err := n.OpenFlow(0, 2, 1, &list{bad: 1 << 30}, FlowOptions{}); err != nil || len(app.errs) != 1 {
+		t.Errorf("a source that gives more than it was given room for: %v, %v", err, app.errs)
+	}
+}
+
+func TestCloseFlow(t *testing.T) {
+	w := newWorld(t, 1, 3, testConfig(), worldOptions{})
+	w.chain(0)
+	k := w.open(0, 2, 1, -1, FlowOptions{})
+	w.run(vtime.Time(3*vtime.Second), nil)
+	w.nodes[0].n.CloseFlow(w.now, k, false)
+	w.flush(w.nodes[0])
+	w.run(w.now.Add(10*vtime.Second), nil)
+	s, _ := w.nodes[0].n.FlowStats(k)
+	if s.Unacked != 0 || !w.nodes[0].app.finished[k] || int(s.BlocksAcked) != w.nodes[2].app.blocks[k] || s.BlocksAcked == 0 {
+		t.Errorf("after closing: %+v, %d blocks delivered", s, w.nodes[2].app.blocks[k])
+	}
+	k2 := w.open(0, 2, 2, -1, FlowOptions{})
+	w.run(w.now.Add(500*vtime.Millisecond), nil)
+	for _, x := range w.nodes {
+		x.n.CloseFlow(w.now, k2, true)
+		w.flush(x)
+		if _, ok := x.n.FlowStats(k2); ok || x.n.Stats().MemoryUsed != 0 {
+			t.Errorf("node %d after abort: known %v, memory %v", x.id, ok, x.n.Stats().MemoryUsed)
+		}
+	}
+}
+
+// TestCorruptBlock: a relay whose memory changes a block is found out by the
+// hash; the block comes intact, and the flow's error is reported.
+func TestCorruptBlock(t *testing.T) {
+	cfg := testConfig()
+	cfg.E2EInitial = 2 * vtime.Second
+	w := newWorld(t, 1, 3, cfg, worldOptions{})
+	w.chain(0)
+	k := w.open(0, 2, 1, 50_000, FlowOptions{})
+	relay := func() *block {
+		if f := w.nodes[1].n.lookup(k); f != nil {
+			if b := f.find(0); b != nil && b.complete() {
+				return b
+			}
+		}
+		return nil
+	}
+	if !w.run(vtime.Time(vtime.Second), func() bool { return relay() != nil }) {
+		t.Fatal("the relay never had the block")
+	}
+	relay().buf[12345] ^= 4
+	w.finish(10*vtime.Second, k)
+	errs := w.nodes[2].app.errors
+	var ce *CorruptError
+	if len(errs) != 1 || !errors.As(errs[0], &ce) || ce.Block != 0 || ce.Node != 2 || ce.Got == ce.Want {
+		t.Errorf("errors %v", errs)
+	}
+	if got := w.nodes[2].n.Delivered(k); got != 50_000 {
+		t.Errorf("delivered %v", got)
+	}
+	if s, _ := w.nodes[1].n.FlowStats(k); s.Corrupt != 1 {
+		t.Errorf("relay: %+v", s)
+	}
+}
+
+// TestNoAllocation: in the steady state no packet costs an allocation.
+func TestNoAllocation(t *testing.T) {
+	var radio free
+	var nodes [2]*Node
+	for i := range nodes {
+		cfg := testConfig()
+		cfg.ID = NodeID(i)
+		n, err := NewNode(cfg, &radio, direct{}, Sink{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[i] = n
+	}
+	if err := nodes[0].OpenFlow(0, 1, 1, Continual(1), FlowOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	now, packets := vtime.Time(0), 0
+	step := func() {
+		now = now.Add(vtime.Millisecond)
+		for i, n := range nodes {
+			n.Expire(now)
+			for p, ok := n.Poll(now); ok; p, ok = n.Poll(now) {
+				nodes[1-i].Receive(now, NodeID(i), p.Buf)
+				n.TxDone(now, p.Class, 1)
+				if packets++; packets%100 == 0 {
+					break
+				}
+			}
+		}
+	}
+	for packets < 5000 {
+		step()
+	}
+	before := packets
+	if a := testing.AllocsPerRun(1000, step); a != 0 {
+		t.Errorf("%v allocations per step", a)
+	}
+	if packets-before < 5000 {
+		t.Errorf("only %d packets were sent", packets-before)
+	}
+}
+
+// free is a Radio without limit; direct routes go straight to the destination.
+type free struct{}
+
+func (*free) Free(Class) int { return 100 }
+
+type direct struct{}
+
+func (direct) NextHop(d NodeID) (NodeID, bool) { return d, true }

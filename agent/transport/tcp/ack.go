@@ -257,6 +257,10 @@ func (c *Conn) cleanQueue(prior, priorFack uint64, st *sackState) ackFlags {
 func (c *Conn) congestionControl(rs *RateSample, delivered int, f ackFlags) {
 	if c.rate != nil {
 		c.rate.Main(c.now, c.sync(), rs)
+		if c.w.MarkAppLimited {
+			c.w.MarkAppLimited = false
+			c.rs.appLimited = max(c.rs.delivered+uint64(c.snd.inFlight()), 1)
+		}
 		return
 	}
 	if c.inReduction() {

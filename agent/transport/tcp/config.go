@@ -76,6 +76,9 @@ type Config struct {
 	// of Linux's timer wheel, and CUBIC counts time in them. 0 = exact timers
 	// (CUBIC then counts milliseconds).
 	Tick vtime.Duration
+	// Seed starts the random draws of a congestion control that makes some
+	// (BBR's phase). Flows of one run need different seeds.
+	Seed uint64
 	// SYNRetries and Retries bound the retransmissions before the connection
 	// fails (tcp_syn_retries, tcp_retries2 as a count of backoffs).
 	SYNRetries, Retries int

@@ -90,7 +90,7 @@ func New(cfg Config, pool *Pool) (*Conn, error) {
 	mk, _ := lookup(cfg.CC)
 	c.cc = mk()
 	c.rate, _ = c.cc.(RateControl)
-	c.w = Window{Cwnd: cfg.InitialWindow, Ssthresh: infinite, Clamp: infinite, MSS: cfg.MSS, Tick: c.jiffy}
+	c.w = Window{Cwnd: cfg.InitialWindow, Ssthresh: infinite, Clamp: infinite, MSS: cfg.MSS, Tick: c.jiffy, InitialCwnd: cfg.InitialWindow, Seed: cfg.Seed}
 	c.SetCwndCap(cfg.CwndCap)
 	c.w.Cwnd = min(c.w.Cwnd, c.w.Clamp)
 	c.snd.init(c)

@@ -60,7 +60,12 @@ type Window struct {
 	MaxPacketsOut int
 	LastSend      vtime.Time // of the last data segment (lsndtime)
 	Tick          vtime.Duration
-	AppLimited    bool // delivered has passed no application-limited mark yet
+	AppLimited    bool // in an application-limited phase
+	// MarkAppLimited, set by a RateControl, begins such a phase.
+	MarkAppLimited bool
+	InitialCwnd    int
+	NextSend       vtime.Time // earliest departure of the next burst
+	Seed           uint64     // for random phases
 
 	// PacingRate in bytes/s; 0 = unknown. It sizes bursts, and paces when
 	// Pacing is set.
@@ -126,6 +131,7 @@ var controls = []controlEntry{
 	{"cubic", func() Control { return new(cubic) }},
 	{"bic", func() Control { return new(bic) }},
 	{"westwood", func() Control { return new(westwood) }},
+	{"bbr", func() Control { return new(bbr) }},
 }
 
 func lookup(name string) (func() Control, bool) {

@@ -18,6 +18,7 @@ func (c *Conn) sync() *Window {
 	}
 	w.LastSend = s.lastSend
 	w.AppLimited = c.rs.appLimited != 0
+	w.NextSend = s.pacedUntil
 	return w
 }
 

@@ -41,6 +41,9 @@ func (c *Conn) Expire(now vtime.Time) {
 	t := &c.tmr
 	if t.pace <= now {
 		t.pace = vtime.Never
+		if c.snd.lost > c.snd.retrans && c.w.Cwnd > c.snd.inFlight() {
+			c.retransmitQueue()
+		}
 		c.pushAll()
 	}
 	if t.comp <= now {

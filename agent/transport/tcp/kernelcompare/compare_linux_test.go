@@ -23,7 +23,7 @@ var (
 // grid is the set of paths of the comparison.
 func grid() []scenario {
 	var g []scenario
-	for _, cc := range []string{"reno", "cubic"} {
+	for _, cc := range []string{"reno", "cubic", "bbr"} {
 		for _, p := range []struct {
 			rate  vtime.BitRate
 			rtt   vtime.Duration

@@ -36,6 +36,7 @@ func Main(m *testing.M) {
 // Lab is a network of agents.
 type Lab struct {
 	t     testing.TB
+	opt   Options
 	Nodes []*Node
 	hub   *hub
 	board *board.Board
@@ -62,6 +63,7 @@ type Options struct {
 	Board      bool // a queue board, as an emulated radio has it
 	QueueLimit int  // frames per queue on the board; 0 = 50
 	NoDevices  bool // agents without interfaces
+	UserNS     bool // each agent in a user namespace, with no rights outside
 }
 
 type pipes struct {
@@ -82,7 +84,10 @@ func New(t testing.TB, n int, opt Options) *Lab {
 	if !opt.NoDevices {
 		testenv.Need(t, testenv.TAP)
 	}
-	l := &Lab{t: t}
+	l := &Lab{t: t, opt: opt}
+	if opt.UserNS {
+		testenv.Need(t, testenv.UserNS)
+	}
 	if opt.Board {
 		b, err := board.Create(n)
 		if err != nil {
@@ -126,6 +131,11 @@ func (l *Lab) start(i int) *Node {
 	l.t.Helper()
 	cmd := reexec.Command(session.Part, nil)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
+	if l.opt.UserNS {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
 	cmd.Stderr = os.Stderr
 	if l.board != nil {
 		files, err := l.board.NodeFiles(i)

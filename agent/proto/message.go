@@ -69,6 +69,9 @@ type HelloReply struct {
 	// those that are loaded. Others may still load on demand.
 	CongestionControls []string `json:"congestion_controls"`
 	MonotonicNS        int64    `json:"monotonic_ns"` // CLOCK_MONOTONIC at the reply
+	// Nice is the agent's niceness: below 0 where it was permitted, because a
+	// user-space transport that waits for a processor is a slower transport.
+	Nice int `json:"nice"`
 }
 
 // Clock is the agent's CLOCK_MONOTONIC, read between the receipt of the order

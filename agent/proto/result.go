@@ -204,7 +204,11 @@ type NodeFacts struct {
 	Steal        vtime.Duration `json:"steal_ns"`
 	// Missing names the facts that this kernel does not give.
 	Missing []string `json:"missing,omitempty"`
-	// SampleLateMax is the longest delay of a sample after its nominal moment.
+	// Samples counts the rounds of samples taken, SampleLateP99 and
+	// SampleLateMax say how long after their nominal moments: how late this
+	// agent's timers fired, and with them its user-space transports.
+	Samples       int            `json:"samples"`
+	SampleLateP99 vtime.Duration `json:"sample_late_p99_ns"`
 	SampleLateMax vtime.Duration `json:"sample_late_max_ns"`
 	// Hop holds the node's Hop counters by name, in the order of hop's table.
 	Hop []Counter `json:"hop,omitempty"`

@@ -32,6 +32,7 @@ func Main(version string) int {
 	if runtime.GOMAXPROCS(0) > 2 {
 		runtime.GOMAXPROCS(2)
 	}
+	raisePriority()
 	table, err := Transports()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hopbed-agent:", err)

@@ -4,6 +4,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +54,9 @@ func (s *session) start(st proto.Start) error {
 	if every == 0 {
 		every = interval
 	}
+	if len(s.cfg.Flows) == 0 {
+		every = max(every, idleInterval)
+	}
 	s.sampler = &sampler{s: s, clock: c, every: every, end: st.End, stop: make(chan struct{}), done: make(chan struct{})}
 	go s.sampler.run()
 	return nil
@@ -67,7 +71,7 @@ func (s *session) stopFlows() {
 	if s.sampler != nil {
 		close(s.sampler.stop)
 		<-s.sampler.done
-		s.facts.SampleLateMax = s.sampler.late
+		s.sampler.lateness(&s.facts)
 		s.sampler = nil
 	}
 	s.mu.Lock()
@@ -97,7 +101,22 @@ type sampler struct {
 	every      vtime.Duration
 	end        vtime.Time
 	stop, done chan struct{}
-	late       vtime.Duration // the longest delay of a sample
+	late       []vtime.Duration // of each round
+}
+
+// idleInterval is the time between the rounds of a node without flows: they
+// only measure how late its timers are.
+const idleInterval = vtime.Second
+
+// lateness fills the sampler's part of the facts.
+func (p *sampler) lateness(f *proto.NodeFacts) {
+	f.Samples = len(p.late)
+	if len(p.late) == 0 {
+		return
+	}
+	slices.Sort(p.late)
+	f.SampleLateP99 = p.late[(len(p.late)-1)*99/100]
+	f.SampleLateMax = p.late[len(p.late)-1]
 }
 
 // batchEvery is the time between two batches.
@@ -124,7 +143,7 @@ func (p *sampler) run() {
 			return
 		}
 		now := p.clock.Now()
-		p.late = max(p.late, now.Sub(next))
+		p.late = append(p.late, now.Sub(next))
 		p.s.mu.Lock()
 		for _, ep := range p.s.endpoints {
 			batch = ep.Sample(now, batch)

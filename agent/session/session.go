@@ -237,6 +237,7 @@ func hello(version string) (*proto.HelloReply, error) {
 	return &proto.HelloReply{
 		Agent: version, PID: os.Getpid(), Kernel: unix.ByteSliceToString(u.Release[:]), Machine: unix.ByteSliceToString(u.Machine[:]),
 		CPUs: runtime.NumCPU(), CongestionControls: strings.Fields(ccs), MonotonicNS: probe.MonotonicNS(),
+		Nice: niceness(),
 	}, nil
 }
 

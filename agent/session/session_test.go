@@ -323,3 +323,39 @@ func TestTerminationRevertsAndInterruptIsIgnored(t *testing.T) {
 		t.Errorf("after SIGTERM the routes are\n%s", s)
 	}
 }
+
+// An agent with no rights outside its user namespace configures a node and
+// runs every transport all the same.
+func TestWithoutRightsOnTheHost(t *testing.T) {
+	l := agenttest.New(t, 3, agenttest.Options{UserNS: true, Board: true})
+	for i := range 2 {
+		l.SetLink(i, i+1, agenttest.Link{Rate: 20 * vtime.MbitPerSecond})
+	}
+	var flows []proto.Flow
+	for id, tr := range []string{"tcp/cubic", "hop", "hop-by-hop-tcp/reno", "udp"} {
+		f := l.Flow(proto.Flow{ID: id, Transport: tr, Src: 0, Dst: 2, Workload: workload.Spec{Kind: workload.Continual}})
+		switch tr {
+		case "hop":
+			f.Options.BlockSize = 64 * vtime.KiB
+		case "udp":
+			f.Options.Rate = vtime.MbitPerSecond
+		}
+		flows = append(flows, f)
+	}
+	l.ConfigureChain(flows, nil)
+	const end = vtime.Time(3 * vtime.Second)
+	epoch := l.Start(0, end)
+	rs := l.Finish(epoch, end)
+	for _, f := range flows {
+		src, dst := agenttest.Result(t, rs, f.ID, proto.Source), agenttest.Result(t, rs, f.ID, proto.Destination)
+		if src.Error != nil || dst.Error != nil || dst.Bytes == 0 || dst.Corrupt != 0 {
+			t.Errorf("%s: source %+v, destination %+v", f.Transport, src, dst)
+		}
+		t.Logf("%s: %.2f Mb/s", f.Transport, float64(dst.Bytes)*8/3e6)
+	}
+	for _, r := range rs {
+		if r.Facts.Samples < 10 || r.Facts.SampleLateMax < r.Facts.SampleLateP99 || r.Facts.SampleLateP99 < 0 {
+			t.Errorf("facts %+v", r.Facts)
+		}
+	}
+}

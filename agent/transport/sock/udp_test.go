@@ -58,8 +58,10 @@ func TestUDPSaturatesTheQueue(t *testing.T) {
 	if cpu > rs[0].Facts.Wall/2 {
 		t.Errorf("the source's agent used %v in %v: it spins", cpu, rs[0].Facts.Wall)
 	}
-	if _, lost := l.Frames(0, 1); lost > limit {
-		t.Errorf("%d frames overflowed the queue", lost)
+	// On a starved machine the hub may be so late that frames are taken for
+	// lost; without any flow control nearly all would be.
+	if _, lost := l.Frames(0, 1); int64(lost) > dst.Datagrams/4 {
+		t.Errorf("%d frames overflowed the queue, %d passed", lost, dst.Datagrams)
 	}
 }
 

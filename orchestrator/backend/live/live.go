@@ -61,7 +61,7 @@ func New(o Options) *Backend { return &Backend{o} }
 func (b *Backend) Name() string { return b.opt.Name }
 
 // Overhead implements backend.Backend: nodes up, start, collection, nodes down.
-func (b *Backend) Overhead() time.Duration { return 3 * time.Second }
+func (b *Backend) Overhead() time.Duration { return time.Second }
 
 // Speed implements backend.Backend.
 func (b *Backend) Speed() float64 { return 1 }
@@ -111,6 +111,9 @@ func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progre
 		}
 		// What agents said is worth more where something went wrong.
 		r.gather.finish(r.rec)
+		if err == nil {
+			judgeSamples(r.rec, r.s.Config().Sample)
+		}
 		if err != nil {
 			r.keepLastWords()
 		}
@@ -176,6 +179,7 @@ func (r *session) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.raiseAgents()
 	r.tell("start the medium", 0, 0)
 	if err := r.startEmulator(ctx); err != nil {
 		return err
@@ -328,6 +332,11 @@ func (r *session) collect(ctx context.Context) error {
 	}
 	backend.CollectFlows(r.rec, r.s, results)
 	collectNodes(r.rec, results)
+	names := make([]string, len(r.handles))
+	for i, h := range r.handles {
+		names[i] = h.Name()
+	}
+	judgeAgents(&r.rec.Run, names, results)
 	collectMedium(r.rec, report)
 	return r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {
 		rv, err := c.Revert(ctx)

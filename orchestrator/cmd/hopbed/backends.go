@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/backend/sim"
 )
 
 // backends is the table of back ends.
@@ -13,6 +14,7 @@ var backends = []struct {
 	open func(stderr *os.File) (backend.Backend, error)
 }{
 	{"netns", openNetns},
+	{sim.Name, func(*os.File) (backend.Backend, error) { return sim.New(), nil }},
 }
 
 func backendNames() []string {

@@ -56,7 +56,7 @@ func checkCommand() *cli.Command {
 
 // wallPerRun is the time that bringing a netns run's nodes up and down takes
 // beside its length.
-const wallPerRun = 3 * time.Second
+const wallPerRun = time.Second
 
 func printPlan(w io.Writer, p *plan.Plan) error {
 	e, base := p.Experiment, p.Experiment.Base()

@@ -1,0 +1,93 @@
+package live
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// The bounds of what a run may lose to a starved host on the agents' side; the
+// medium's own are in netem/emulator. An agent that waits for a processor sends
+// late, and what it runs in user space (Hop, relays) falls behind the kernel's
+// TCP, whose work is done in the medium's own time: the comparison would be
+// between schedulers.
+const (
+	warnRunDelay    = 0.05 // share of the run that an agent's threads waited for a processor
+	invalidRunDelay = 0.15
+	warnSample      = 250 * vtime.Millisecond // how late the latest sample was taken
+	invalidSample   = 2 * vtime.Second
+	missingSamples  = 0.05 // share of a flow's samples that may be missing at its destination
+)
+
+// judgeAgents adds the agents' part of the verdict, each reason once with the
+// worst node.
+func judgeAgents(run *store.Run, names []string, results []*proto.Results) {
+	var delay, late struct {
+		node  int
+		share float64
+		d     vtime.Duration
+	}
+	for i, r := range results {
+		if r == nil {
+			continue
+		}
+		if r.Facts.Wall > 0 && r.Facts.RunDelay > 0 {
+			if s := float64(r.Facts.RunDelay) / float64(r.Facts.Wall); s > delay.share {
+				delay.node, delay.share = i, s
+			}
+		}
+		if r.Facts.SampleLateMax > late.d {
+			late.node, late.d = i, r.Facts.SampleLateMax
+		}
+	}
+	if delay.share > warnRunDelay {
+		text := fmt.Sprintf("host starved: the agent of node %s waited for a processor for %.0f %% of the run (worst of all nodes; warning above %.0f %%, invalid above %.0f %%)",
+			names[delay.node], delay.share*100, warnRunDelay*100, invalidRunDelay*100)
+		note(run, delay.share > invalidRunDelay, text)
+	}
+	if late.d > warnSample {
+		text := fmt.Sprintf("host starved: a sample of node %s was taken %v late (worst of all nodes; warning above %v, invalid above %v)",
+			names[late.node], late.d.Std().Round(time.Millisecond), warnSample, invalidSample)
+		note(run, late.d > invalidSample, text)
+	}
+}
+
+// judgeSamples warns about flows whose series has holes.
+func judgeSamples(rec *store.RunRecord, interval vtime.Duration) {
+	if interval <= 0 {
+		return
+	}
+	got := map[int]int{}
+	for i := range rec.Samples {
+		if s := &rec.Samples[i]; s.Side == store.SideDst {
+			got[s.Flow]++
+		}
+	}
+	want := int(vtime.FromSeconds(rec.Run.WarmupS+rec.Run.DurationS) / interval)
+	holes, worst := 0, want
+	for _, f := range rec.Flows {
+		n := got[f.Flow]
+		// A destination that nothing ever reached has nobody to sample.
+		if f.Status != store.FlowOK || f.CompletionS.OK || n == 0 && f.Bytes == 0 {
+			continue
+		}
+		if float64(n) < (1-missingSamples)*float64(want) {
+			holes++
+			worst = min(worst, n)
+		}
+	}
+	if holes > 0 {
+		rec.Run.Warnings = append(rec.Run.Warnings, fmt.Sprintf("the series of %d flows have holes: the worst has %d of %d samples", holes, worst, want))
+	}
+}
+
+func note(run *store.Run, invalid bool, text string) {
+	if invalid {
+		run.InvalidReasons = append(run.InvalidReasons, text)
+	} else {
+		run.Warnings = append(run.Warnings, text)
+	}
+}

@@ -1,0 +1,47 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// A starved host must not produce a run that looks sound.
+func TestStarvedAgentsSpoilARun(t *testing.T) {
+	judge := func(delay, late vtime.Duration) store.Run {
+		var run store.Run
+		healthy := &proto.Results{Facts: proto.NodeFacts{Wall: 100 * vtime.Second, RunDelay: vtime.Second, SampleLateMax: vtime.Millisecond}}
+		other := &proto.Results{Facts: proto.NodeFacts{Wall: 100 * vtime.Second, RunDelay: delay, SampleLateMax: late}}
+		judgeAgents(&run, []string{"n01", "n02"}, []*proto.Results{healthy, other})
+		return run
+	}
+	if r := judge(vtime.Second, vtime.Millisecond); len(r.Warnings)+len(r.InvalidReasons) != 0 {
+		t.Errorf("a healthy run: %v %v", r.Warnings, r.InvalidReasons)
+	}
+	if r := judge(8*vtime.Second, vtime.Millisecond); len(r.Warnings) != 1 || len(r.InvalidReasons) != 0 {
+		t.Errorf("8 %% of delay: %v %v", r.Warnings, r.InvalidReasons)
+	}
+	if r := judge(40*vtime.Second, vtime.Millisecond); len(r.InvalidReasons) != 1 || !strings.Contains(r.InvalidReasons[0], "n02") {
+		t.Errorf("40 %% of delay: %v", r.InvalidReasons)
+	}
+	if r := judge(vtime.Second, 3*vtime.Second); len(r.InvalidReasons) != 1 || !strings.Contains(r.InvalidReasons[0], "3s") {
+		t.Errorf("a sample 3 s late: %v", r.InvalidReasons)
+	}
+}
+
+func TestHolesInASeriesAreSaid(t *testing.T) {
+	rec := &store.RunRecord{Run: store.Run{WarmupS: 1, DurationS: 9}, Flows: []store.Flow{{Flow: 0, Status: store.FlowOK, Bytes: 1}, {Flow: 1, Status: store.FlowOK}}}
+	for i := range 100 {
+		rec.Samples = append(rec.Samples, store.Sample{Flow: 0, Side: store.SideDst, TUs: int64(i) * 100_000})
+	}
+	if judgeSamples(rec, 100*vtime.Millisecond); len(rec.Run.Warnings) != 0 {
+		t.Errorf("a full series, and a flow that nothing reached: %v", rec.Run.Warnings)
+	}
+	rec.Samples = rec.Samples[:80]
+	if judgeSamples(rec, 100*vtime.Millisecond); len(rec.Run.Warnings) != 1 {
+		t.Errorf("80 of 100 samples: %v", rec.Run.Warnings)
+	}
+}

@@ -1,0 +1,38 @@
+//go:build !linux
+
+package main
+
+import (
+	"os"
+	"runtime"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/hopbed/hopbed/internal/reexec"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+)
+
+// parts are the roles in which hopbed starts itself again: none here.
+func parts() reexec.Table { return nil }
+
+// unavailable says that emulated nodes need Linux.
+func unavailable(what string) error {
+	return &backend.ErrUnsupported{Backend: "netns", What: what,
+		Because: "it needs the network namespaces of Linux, and this is " + runtime.GOOS, Do: "use --backend sim, which runs everywhere"}
+}
+
+func openNetns(*os.File) (backend.Backend, error) { return nil, unavailable("hopbed run") }
+
+func benchCommand() *cli.Command {
+	return &cli.Command{
+		Name: "bench", Usage: "measure the emulated medium and the start of nodes (Linux)",
+		Action: func(*cli.Context) error { return unavailable("hopbed bench") },
+	}
+}
+
+func cleanCommand(*os.File) *cli.Command {
+	return &cli.Command{
+		Name: "clean", Usage: "remove what a killed run left (Linux)",
+		Action: func(*cli.Context) error { return unavailable("hopbed clean") },
+	}
+}

@@ -163,7 +163,7 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 		Addrs: make(map[int]netip.Addr, len(c.Peers)), NextHop: make(map[int]int, len(c.NextHops)),
 		Hop:   c.Hop,
 		Event: func(e proto.Event) { e.Node = c.Node; s.send(proto.TypeEvent, e) },
-		Log:   func(level, text string) { s.send(proto.TypeLog, proto.Log{Node: c.Node, Level: level, Message: text}) },
+		Log:   func(level, text string) { s.flowLog(c.Node, level, text) },
 	}
 	if c.Board != nil {
 		if err := s.openBoard(c); err != nil {

@@ -63,7 +63,8 @@ type session struct {
 	host     probe.Host
 	facts    proto.NodeFacts
 
-	dropped atomic.Int64 // events and logs that found the outbox full
+	dropped atomic.Int64 // events and logs that found the outbox full, or were too many
+	logged  atomic.Int64 // lines of the flows in this run
 	outbox  chan message
 	ended   chan struct{}
 	flushed sync.WaitGroup
@@ -274,6 +275,19 @@ func (s *session) nodeID() int {
 	return s.cfg.Node
 }
 
+// maxLogLines bounds what flows may log in one run: a fault that repeats must
+// not fill the controller's disk.
+const maxLogLines = 200
+
+// flowLog is the log of the transports.
+func (s *session) flowLog(node int, level, text string) {
+	if s.logged.Add(1) > maxLogLines {
+		s.dropped.Add(1)
+		return
+	}
+	s.send(proto.TypeLog, proto.Log{Node: node, Level: level, Message: text})
+}
+
 func (s *session) log(level, text string) {
 	s.send(proto.TypeLog, proto.Log{Node: s.nodeID(), Level: level, Message: text})
 }
@@ -281,7 +295,7 @@ func (s *session) log(level, text string) {
 // flush waits until events and logs are written.
 func (s *session) flush() {
 	if n := s.dropped.Swap(0); n > 0 {
-		s.log("warn", fmt.Sprintf("%d events and log lines were dropped, because the controller did not read", n))
+		s.log("warn", fmt.Sprintf("%d events and log lines were dropped: there were more than %d lines, or the controller did not read", n, maxLogLines))
 	}
 	s.flushed.Wait()
 }
@@ -318,6 +332,7 @@ func (s *session) revert() proto.Reverted {
 	r.Failed = append(failed, r.Failed...)
 	s.cfg, s.sysctls = nil, nil
 	s.facts = proto.NodeFacts{}
+	s.logged.Store(0)
 	if s.state != fresh {
 		s.state = greeted
 	}

@@ -141,9 +141,11 @@ var pure = []struct {
 	who   string
 	allow []string
 }{
-	{"netem/des", []string{"netem/vtime"}},
-	{"netem/wifi", []string{"netem/vtime", "netem/des"}},
-	{"netem/pipe", []string{"netem/vtime", "netem/des"}},
+	{"netem/des", []string{"netem/vtime", "netem/des/fmath"}},
+	{"netem/des/fmath", nil},
+	// sync: tables of the error model are computed once for all runs of a process.
+	{"netem/wifi", []string{"netem/vtime", "netem/des", "netem/des/fmath", "sync"}},
+	{"netem/pipe", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
 	{"agent/transport/hop", []string{"netem/vtime"}},
 	{"agent/transport/tcp", []string{"netem/vtime"}},
 	{"agent/workload", []string{"netem/vtime"}},

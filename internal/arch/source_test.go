@@ -17,7 +17,7 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	for _, p := range list(t) {
 		doc := filepath.Join(p.Dir, "doc.go")
 		name := p.ImportPath
-		if strings.Contains(name, "/cmd/") {
+		if strings.Contains(name, "/cmd/") || strings.Contains(name, "/tools/") {
 			doc = filepath.Join(p.Dir, "main.go")
 		}
 		if _, err := os.Stat(doc); err != nil {

@@ -198,7 +198,7 @@ func (p *Pipe) launch(now vtime.Time, k *Packet) {
 		return
 	}
 	due := now.Add(p.delay())
-	held := p.reorder.Bool(float64(p.cfg.Reorder.Share))
+	held := p.cfg.Reorder.Share > 0 && p.reorder.Bool(float64(p.cfg.Reorder.Share))
 	if !p.cfg.Jitter.Overtake && !held {
 		due = max(due, p.lastDue)
 		p.lastDue = due
@@ -208,7 +208,7 @@ func (p *Pipe) launch(now vtime.Time, k *Packet) {
 		due = due.Add(p.cfg.Reorder.Extra)
 	}
 	p.fly(k, due)
-	if p.dup.Bool(float64(p.cfg.Duplicate)) {
+	if p.cfg.Duplicate > 0 && p.dup.Bool(float64(p.cfg.Duplicate)) {
 		d := p.NewPacket()
 		d.Len, d.Payload, d.Sent, d.Duplicate = k.Len, k.Payload, k.Sent, true
 		d.Data = append(d.Data, k.Data...)

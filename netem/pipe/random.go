@@ -5,11 +5,14 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// lose draws the fate of one packet. It draws the same number of times
-// whatever the probabilities, so that runs that differ in the loss rate alone
-// have comparable draws.
+// lose draws the fate of one packet: two draws whatever the probabilities, so
+// that runs that differ in the loss rate alone have comparable draws; none
+// without a loss model.
 func (p *Pipe) lose() bool {
 	l := &p.cfg.Loss
+	if *l == (Loss{}) {
+		return false
+	}
 	move, hit := p.loss.Float64(), p.loss.Float64()
 	if p.bad {
 		p.bad = move >= float64(l.ToGood)

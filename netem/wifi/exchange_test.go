@@ -2,6 +2,7 @@ package wifi
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -280,20 +281,45 @@ func TestCtsIsWithheldUnderNav(t *testing.T) {
 	// 3 asks 1 for a CTS while 1 holds a NAV from 0's exchange with 2 (9.3.2.6).
 	ch, _ := hearing(t, 4, [2]int{0, 1}, [2]int{0, 2}, [2]int{1, 3})
 	mac := fixedCW(func(m *MAC) { m.RTSThreshold = 500; m.Retries = 0 })
+	fast := mac
+	fast.BasicRate = 11 * mbit
 	// 0 sends its RTS at 50; 2 answers, which 1 does not hear; 1 has a NAV until 1795.
-	// 3 sends its RTS at 325 while 1 is free to hear it.
+	// 3 sends its RTS (at 11 Mb/s: 207 µs) to 1 between that RTS and the data of 0.
 	l, rec := record(t, ch, 4*ms, func(l *lab) {
 		l.send(0, 2, BE, 1000)
 		l.at(325*us, func() { l.send(3, 1, BE, 1000) })
-	}, mac)
-	for _, x := range rec.air {
-		if x.Kind == KindCts && x.Src == 1 {
-			t.Errorf("node 1 answers an RTS at %v under a NAV until 1795 µs:\n%v", x.Start, rec)
-		}
-	}
+	}, mac, mac, mac, fast)
+	expectAir(t, "RTS under NAV", rec, `
+50..322 rts 0>2 nav 1473
+325..532 rts 3>1 nav 1383
+332..580 cts 2>0 nav 1215
+590..1537 data 0>2 nav 258
+1547..1795 ack 2>0 nav 0`)
 	if l.outcomes[3][RetryLimit] != 1 || l.outcomes[0][Acked] != 1 {
 		t.Errorf("outcomes: node 3 %v, node 0 %v", l.outcomes[3], l.outcomes[0])
 	}
+}
+
+func TestAnotherFrameInPlaceOfTheAck(t *testing.T) {
+	// 0 waits for an ACK that 1 cannot make heard; the frame of 2 begins in time. Its
+	// end is the end of the wait (9.3.2.8), and the retry follows AIFS after the ACK
+	// of that frame, for which 0 has a NAV.
+	d := [][]float64{{0, 1, 0, 0}, {0, 0, 0, 0}, {1, 0, 0, 1}, {0, 0, 1, 0}}
+	ch, err := NewMatrixChannel(d, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rec := record(t, ch, 3400*us, func(l *lab) {
+		l.send(0, 1, BE, 1000)
+		l.at(1000*us, func() { l.send(2, 3, BE, 1000) })
+	}, fixedCW(nil))
+	expectAir(t, "another frame", rec, `
+50..997 data 0>1 nav 258
+1000..1947 data 2>3 nav 258
+1007..1255 ack 1>0 nav 0
+1957..2205 ack 3>2 nav 0
+2255..3202 data 0>1 nav 258 retry
+3212..3460 ack 1>0 nav 0`)
 }
 
 func TestProtection(t *testing.T) {
@@ -342,5 +368,32 @@ func TestEifs(t *testing.T) {
 	}, fixedCW(nil))
 	if last := rec.air[len(rec.air)-1]; last.Src != 2 || int64(last.Start) != (1255+50)*1000 {
 		t.Errorf("after a correct ACK node 2 transmits at %v, want %d µs", last.Start, 1255+50)
+	}
+}
+
+func TestEifsEndsWithTheNextBusyPeriod(t *testing.T) {
+	// Node 0 has a frame in error from 1 (5 dB: its header decodes, its payload does
+	// not); later it senses 2, too weak to synchronise to. What it sends then waits
+	// DIFS, not EIFS.
+	at := func(snr float64) vtime.Metres { return vtime.Metres(math.Pow(10, (15-40.05+95-snr)/33)) }
+	r := DefaultRadio()
+	r.Sense = -20
+	mac := fixedCW(func(m *MAC) { m.Queues[BE].Ack = AckNone })
+	ch := mustChannel(t, 1, r, mac, []Position{{0, 0}, {at(5), 0}, {-at(-9), 0}})
+	if !ch.Senses(0, 2) || ch.Delivery(1, 0, 1000, 11*mbit) > 1e-3 {
+		t.Fatal("geometry")
+	}
+	for _, c := range []struct {
+		from  int
+		extra vtime.Duration
+	}{{1, 314 * us}, {2, 0}} {
+		l, rec := record(t, ch, 20*ms, func(l *lab) {
+			l.at(1*ms, func() { l.send(1, 0, BE, 1000) })
+			l.at(5*ms, func() { l.send(c.from, 0, BE, 1000) })
+			l.at(5500*us, func() { l.send(0, 1, BE, 1000) })
+		}, mac)
+		if len(rec.air) != 3 || rec.air[2].Start != rec.air[1].End.Add(50*us+c.extra) || l.m.Stats(0).RxErrors == 0 {
+			t.Errorf("after a frame of node %d, %d receptions in error:\n%v", c.from, l.m.Stats(0).RxErrors, rec)
+		}
 	}
 }

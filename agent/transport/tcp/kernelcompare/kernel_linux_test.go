@@ -279,7 +279,9 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 	defer f.done.Wait()
 	defer f.stop.Store(true)
 
-	var ls, cs, as int
+	nf := max(s.flows, 1)
+	var ls int
+	cs, as := make([]int, nf), make([]int, nf)
 	sock := func(fd *int) error {
 		var err error
 		*fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -305,79 +307,94 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 		if err := unix.Bind(ls, &unix.SockaddrInet4{Port: 5000}); err != nil {
 			return err
 		}
-		return unix.Listen(ls, 1)
+		return unix.Listen(ls, nf)
 	}))
 	fail(a.run(func() error {
 		if err := set(); err != nil {
 			return err
 		}
-		return sock(&cs)
+		for i := range cs {
+			if err := sock(&cs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
 	var received atomic.Uint64
-	accepted := make(chan error, 1)
+	accepted, connected := make(chan error, nf), make(chan error, nf)
 	var wg sync.WaitGroup
-	wg.Add(2)
-	go func() { // receiver
-		defer wg.Done()
-		runtime.LockOSThread()
-		fifo(10)
-		var err error
-		as, _, err = unix.Accept(ls)
-		accepted <- err
-		if err != nil {
-			return
-		}
-		buf := make([]byte, 128<<10)
-		for {
-			n, err := unix.Read(as, buf)
-			if n <= 0 || err != nil {
+	wg.Add(2 * nf)
+	for i := range nf {
+		go func() { // receiver
+			defer wg.Done()
+			runtime.LockOSThread()
+			fifo(10)
+			var err error
+			as[i], _, err = unix.Accept(ls)
+			accepted <- err
+			if err != nil {
 				return
 			}
-			received.Add(uint64(n))
-		}
-	}()
-	started := make(chan error)
-	go func() { // sender
-		defer wg.Done()
-		runtime.LockOSThread()
-		fifo(10)
-		err := unix.Connect(cs, &unix.SockaddrInet4{Port: 5000, Addr: [4]byte{10, 99, 0, 2}})
-		started <- err
-		if err != nil {
-			return
-		}
-		buf := make([]byte, 64<<10)
-		for {
-			if _, err := unix.Write(cs, buf); err != nil {
+			buf := make([]byte, 128<<10)
+			for {
+				n, err := unix.Read(as[i], buf)
+				if n <= 0 || err != nil {
+					return
+				}
+				received.Add(uint64(n))
+			}
+		}()
+		go func() { // sender
+			defer wg.Done()
+			runtime.LockOSThread()
+			fifo(10)
+			err := unix.Connect(cs[i], &unix.SockaddrInet4{Port: 5000, Addr: [4]byte{10, 99, 0, 2}})
+			connected <- err
+			if err != nil {
 				return
 			}
-		}
-	}()
-	fail(<-started)
-	fail(<-accepted)
+			buf := make([]byte, 64<<10)
+			for {
+				if _, err := unix.Write(cs[i], buf); err != nil {
+					return
+				}
+			}
+		}()
+	}
+	for range nf {
+		fail(<-connected)
+		fail(<-accepted)
+	}
 	time.Sleep(vtime.FromSeconds(s.warm).Std())
 
-	info := func(fd int) (*unix.TCPInfo, error) {
-		return unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+	info := func(fd int) *unix.TCPInfo { return must(unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)) }
+	type counts struct{ sent, retrans, segsOut, dataIn float64 }
+	sum := func() (c counts) {
+		for i := range cs {
+			a, b := info(cs[i]), info(as[i])
+			c.sent += float64(a.Bytes_sent)
+			c.retrans += float64(a.Bytes_retrans)
+			c.segsOut += float64(b.Segs_out)
+			c.dataIn += float64(b.Data_segs_in)
+		}
+		return c
 	}
 	ext := func() map[string]float64 {
 		var m map[string]float64
 		fail(a.run(func() (err error) { m, err = tcpExt(counters...); return }))
 		return m
 	}
-	r0, i0, d0, e0 := received.Load(), must(info(cs)), must(info(as)), ext()
+	r0, c0, e0 := received.Load(), sum(), ext()
 	en0, ov0 := f.dir[0].entered.Load(), f.dir[0].overflow.Load()
 	t0 := time.Now()
 	var srtt, cwnd float64
 	n := 0
 	for k := 0; ; k++ {
-		i := must(info(cs))
-		srtt += float64(i.Rtt) / 1000
-		cwnd += float64(i.Snd_cwnd)
-		n++
-		if os.Getenv("HOPBED_KC_TRACE") != "" {
-			j := must(info(as))
-			t.Logf("k t=%.1f cwnd %d ssthresh %d rtt %d unacked %d sacked %d lost %d state %d rcv_space %d rcvrtt %d sndwnd %d acks %d/%d", time.Since(t0).Seconds(), i.Snd_cwnd, i.Snd_ssthresh, i.Rtt, i.Unacked, i.Sacked, i.Lost, i.Ca_state, j.Rcv_space, j.Rcv_rtt, i.Snd_wnd, j.Segs_out, j.Data_segs_in)
+		for _, fd := range cs {
+			i := info(fd)
+			srtt += float64(i.Rtt) / 1000
+			cwnd += float64(i.Snd_cwnd)
+			n++
 		}
 		next := t0.Add(time.Duration(k+1) * 100 * time.Millisecond)
 		if next.Sub(t0).Seconds() > s.secs+1e-9 {
@@ -386,15 +403,18 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 		time.Sleep(time.Until(next))
 	}
 	secs := time.Since(t0).Seconds()
-	r1, i1, d1, e1 := received.Load(), must(info(cs)), must(info(as)), ext()
+	r1, c1, e1 := received.Load(), sum(), ext()
 	en1, ov1 := f.dir[0].entered.Load(), f.dir[0].overflow.Load()
-	// A reset ends both sides at once.
-	_ = unix.SetsockoptLinger(cs, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	_ = unix.Shutdown(cs, unix.SHUT_RDWR)
-	unix.Close(cs)
-	_ = unix.Shutdown(as, unix.SHUT_RDWR)
+	for i := range cs { // a reset ends both sides at once
+		_ = unix.SetsockoptLinger(cs[i], unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		_ = unix.Shutdown(cs[i], unix.SHUT_RDWR)
+		unix.Close(cs[i])
+		_ = unix.Shutdown(as[i], unix.SHUT_RDWR)
+	}
 	wg.Wait()
-	unix.Close(as)
+	for _, fd := range as {
+		unix.Close(fd)
+	}
 	unix.Close(ls)
 	if ms := float64(f.late) / 1e6; ms > 2 {
 		t.Logf("note: a delivery was %.1f ms late", ms)
@@ -405,15 +425,16 @@ func runKernel(t testing.TB, s scenario, seed uint64) result {
 	}
 	return result{
 		goodput:  float64(r1-r0) * 8 / secs,
-		retrans:  float64(i1.Bytes_retrans-i0.Bytes_retrans) / float64(i1.Bytes_sent-i0.Bytes_sent),
+		retrans:  (c1.retrans - c0.retrans) / (c1.sent - c0.sent),
 		timeouts: (e1["TCPTimeouts"] - e0["TCPTimeouts"]) * 60 / secs,
 		tlp:      (e1["TCPLossProbes"] - e0["TCPLossProbes"]) * 60 / secs,
 		srtt:     srtt / float64(n),
 		cwnd:     cwnd / float64(n),
-		acks:     float64(d1.Segs_out-d0.Segs_out) / float64(d1.Data_segs_in-d0.Data_segs_in),
+		acks:     (c1.segsOut - c0.segsOut) / (c1.dataIn - c0.dataIn),
 		drops:    float64(ov1-ov0) / float64(en1-en0),
 		undos:    undo,
 		reord:    e1["TCPSACKReorder"],
+		late:     float64(f.late) / 1e6,
 	}
 }
 

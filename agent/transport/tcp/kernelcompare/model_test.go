@@ -9,29 +9,71 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// flow is a bulk flow between two model ends over two pipes.
+// flow is a set of bulk flows between two model nodes over two pipes.
 type flow struct {
 	eng   *des.Engine
 	pool  tcp.Pool
-	src   host
-	dst   host
-	mark  mark
+	src   []*host
+	dst   []*host
+	data  *pipe.Pipe
+	back  *pipe.Pipe
 	every vtime.Duration
 	n     int
 	srtt  float64
 	cwnd  float64
 }
 
+// numbered is a segment with the number of its flow.
+type numbered struct {
+	seg  *tcp.Segment
+	flow int
+}
+
+// side delivers what arrives at one node.
+type side struct {
+	f     *flow
+	hosts *[]*host
+}
+
+func (d side) Deliver(now vtime.Time, p *pipe.Packet) {
+	n := p.Payload.(*numbered)
+	h := (*d.hosts)[n.flow]
+	h.conn.Receive(now, n.seg)
+	d.f.pool.Put(n.seg)
+	h.settle(now)
+}
+
+func (d side) Drop(_ vtime.Time, p *pipe.Packet, _ pipe.Cause) {
+	d.f.pool.Put(p.Payload.(*numbered).seg)
+}
+
+// mark is the sum of the counters of all flows at a moment.
 type mark struct {
-	at       vtime.Time
 	src, dst tcp.Info
 	pipe     pipe.Stats
 }
 
-// host is one end: it fires for its timer, and receives from the pipe that
-// leads to it.
+func (f *flow) mark() mark {
+	m := mark{pipe: f.data.Stats()}
+	for i := range f.src {
+		a, b := f.src[i].conn.Info(), f.dst[i].conn.Info()
+		m.src.BytesRetrans += a.BytesRetrans
+		m.src.BytesSent += a.BytesSent
+		m.src.Timeouts += a.Timeouts
+		m.src.TLPProbes += a.TLPProbes
+		m.src.Undos += a.Undos
+		m.src.ReordSeen += a.ReordSeen
+		m.dst.BytesReceived += b.BytesReceived
+		m.dst.SegsOut += b.SegsOut
+		m.dst.DataSegsIn += b.DataSegsIn
+	}
+	return m
+}
+
+// host is one end of one flow.
 type host struct {
 	f     *flow
+	id    int
 	conn  *tcp.Conn
 	out   *pipe.Pipe
 	timer des.EventID
@@ -43,17 +85,6 @@ func (h *host) Fire(now vtime.Time, _ uint64) {
 	h.timer, h.due = 0, vtime.Never
 	h.conn.Expire(now)
 	h.settle(now)
-}
-
-func (h *host) Deliver(now vtime.Time, p *pipe.Packet) {
-	s := p.Payload.(*tcp.Segment)
-	h.conn.Receive(now, s)
-	h.f.pool.Put(s)
-	h.settle(now)
-}
-
-func (h *host) Drop(_ vtime.Time, p *pipe.Packet, _ pipe.Cause) {
-	h.f.pool.Put(p.Payload.(*tcp.Segment))
 }
 
 func (h *host) settle(now vtime.Time) {
@@ -72,7 +103,7 @@ func (h *host) settle(now vtime.Time) {
 			break
 		}
 		k := h.out.NewPacket()
-		k.Len, k.Payload = s.WireLen(), s
+		k.Len, k.Payload = s.WireLen(), &numbered{s, h.id}
 		h.out.Send(k)
 	}
 	if d := h.conn.Deadline(); d != h.due {
@@ -93,44 +124,51 @@ func runModel(t testing.TB, s scenario, seed uint64, edit func(*tcp.Config)) res
 	if edit != nil {
 		edit(&cfg)
 	}
-	for _, h := range []*host{&f.src, &f.dst} {
-		c, err := tcp.New(cfg, &f.pool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.f, h.conn, h.due = f, c, vtime.Never
-	}
-	f.src.bulk = true
-	link := func(name string, loss float64, to *host) *pipe.Pipe {
+	start := vtime.Time(des.NewStream(seed, "start").IntN(4_000_000))
+	link := func(name string, loss float64, to *[]*host) *pipe.Pipe {
 		p, err := pipe.New(f.eng, seed, name, pipe.Config{Rate: s.rate, Delay: s.rtt / 2,
-			Queue: pipe.Queue{Packets: s.queue}, Loss: pipe.Loss{Good: vtime.Fraction(loss)}}, to)
+			Queue: pipe.Queue{Packets: s.queue}, Loss: pipe.Loss{Good: vtime.Fraction(loss)}}, side{f, to})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return p
 	}
-	f.src.out = link("data", s.loss, &f.dst)
-	f.dst.out = link("ack", s.back, &f.src)
-	// The phase of the start against the timer tick is random in the kernel.
-	start := vtime.Time(des.NewStream(seed, "start").IntN(4_000_000))
-	f.eng.AdvanceTo(start)
-	f.dst.conn.Listen()
-	f.src.conn.Connect(start)
-	f.src.settle(start)
-
+	f.data, f.back = link("data", s.loss, &f.dst), link("ack", s.back, &f.src)
+	for i := range max(s.flows, 1) {
+		cfg.Seed = seed<<8 + uint64(i)
+		add := func(to *[]*host, out *pipe.Pipe, bulk bool) *host {
+			c, err := tcp.New(cfg, &f.pool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &host{f: f, id: i, conn: c, due: vtime.Never, out: out, bulk: bulk}
+			*to = append(*to, h)
+			return h
+		}
+		add(&f.dst, f.back, false).conn.Listen()
+		h := add(&f.src, f.data, true)
+		// The phase of the start against the timer tick is random in the kernel.
+		f.eng.AdvanceTo(start)
+		h.conn.Connect(start)
+		h.settle(start)
+		f.eng.RunUntil(start.Add(200 * vtime.Microsecond))
+		start = f.eng.Now()
+	}
 	begin := start.Add(vtime.FromSeconds(s.warm))
 	f.eng.RunUntil(begin)
-	f.mark = mark{begin, f.src.conn.Info(), f.dst.conn.Info(), f.src.out.Stats()}
+	m := f.mark()
 	end := begin.Add(vtime.FromSeconds(s.secs))
 	for at := begin; at <= end; at = at.Add(f.every) {
 		f.eng.RunUntil(at)
-		i := f.src.conn.Info()
-		f.n++
-		f.srtt += i.SRTT.Seconds() * 1000
-		f.cwnd += float64(i.Cwnd)
+		for _, h := range f.src {
+			i := h.conn.Info()
+			f.n++
+			f.srtt += i.SRTT.Seconds() * 1000
+			f.cwnd += float64(i.Cwnd)
+		}
 	}
-	a, b, p := f.src.conn.Info(), f.dst.conn.Info(), f.src.out.Stats()
-	m := f.mark
+	x := f.mark()
+	a, b, p := x.src, x.dst, x.pipe
 	return result{
 		goodput:  float64(b.BytesReceived-m.dst.BytesReceived) * 8 / s.secs,
 		retrans:  float64(a.BytesRetrans-m.src.BytesRetrans) / float64(a.BytesSent-m.src.BytesSent),

@@ -17,12 +17,23 @@ type scenario struct {
 	loss  float64        // Bernoulli, data direction, on entry
 	back  float64        // the same for the ACKs
 	sack  bool
+	flows int     // at once; 0 = 1
 	secs  float64 // length of the measured interval
 	warm  float64 // left out before it
 }
 
 func (s scenario) String() string {
-	return fmt.Sprintf("%-6s %7s rtt %-6s q %-3d loss %.4g", s.cc, s.rate, s.rtt, s.queue, s.loss)
+	t := fmt.Sprintf("%-5s %7s rtt %-5s q %-3d loss %.4g", s.cc, s.rate, s.rtt, s.queue, s.loss)
+	if s.back > 0 {
+		t += fmt.Sprintf(" ackloss %.2g", s.back)
+	}
+	if !s.sack {
+		t += " nosack"
+	}
+	if s.flows > 1 {
+		t += fmt.Sprintf(" flows %d", s.flows)
+	}
+	return t
 }
 
 // result is what either side measured over the interval.
@@ -37,6 +48,7 @@ type result struct {
 	drops    float64 // share of data segments lost in the queue
 	undos    float64
 	reord    float64
+	late     float64 // ms, the latest delivery of the kernel's forwarder
 }
 
 func mean(rs []result) result {
@@ -52,9 +64,10 @@ func mean(rs []result) result {
 		m.drops += r.drops
 		m.undos += r.undos
 		m.reord += r.reord
+		m.late += r.late
 	}
 	n := float64(len(rs))
-	return result{m.goodput / n, m.retrans / n, m.timeouts / n, m.srtt / n, m.cwnd / n, m.acks / n, m.tlp / n, m.drops / n, m.undos / n, m.reord / n}
+	return result{m.goodput / n, m.retrans / n, m.timeouts / n, m.srtt / n, m.cwnd / n, m.acks / n, m.tlp / n, m.drops / n, m.undos / n, m.reord / n, m.late / n}
 }
 
 func (r result) row(who string) string {
@@ -71,6 +84,15 @@ func ratio(a, b float64) string {
 	}
 	return fmt.Sprintf("%6.3f", a/b)
 }
+
+// line is one row of the table of ratios.
+func line(s scenario, model, kernel []result) string {
+	m, k := mean(model), mean(kernel)
+	return fmt.Sprintf("| %s | %.2f | %.2f | %s | %s | %s | %s / %s |", s, m.goodput/1e6, k.goodput/1e6,
+		ratio(m.goodput, k.goodput), ratio(m.retrans, k.retrans), ratio(m.srtt, k.srtt), short(m.timeouts), short(k.timeouts))
+}
+
+func short(x float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", x), ".0") }
 
 // compare renders one scenario: both means and their ratios.
 func compare(s scenario, model, kernel []result) string {

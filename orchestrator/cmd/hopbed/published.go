@@ -116,7 +116,7 @@ func source(e *reference.Experiment, v *reference.Value) string {
 	if e.Section != "" {
 		where = "§" + e.Section + ", " + where
 	}
-	return fmt.Sprintf("%s (%s)", where, v.Tag.Describe())
+	return fmt.Sprintf("%s; %s", where, v.Tag.Describe())
 }
 
 // threshold keeps a claim's limits; a strict limit is stated in its source,

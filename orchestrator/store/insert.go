@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"strings"
@@ -47,20 +48,40 @@ var (
 	artifactsTable = tableOf[Artifact]("artifacts")
 )
 
-func (t table) statement(rows int) string {
-	one := "(" + strings.TrimSuffix(strings.Repeat("?,", len(t.cols)), ",") + ")"
-	return fmt.Sprintf("INSERT INTO %s (%s) VALUES %s", t.name, strings.Join(t.cols, ","), strings.TrimSuffix(strings.Repeat(one+",", rows), ","))
+// statement inserts rows into the columns that the mask names.
+func (t table) statement(rows int, mask uint64) string {
+	var cols, marks []string
+	for i, c := range t.cols {
+		if mask&(1<<i) != 0 {
+			cols = append(cols, c)
+			marks = append(marks, "?")
+		}
+	}
+	one := "(" + strings.Join(marks, ",") + "),"
+	return fmt.Sprintf("INSERT INTO %s (%s) VALUES %s", t.name, strings.Join(cols, ","), strings.TrimSuffix(strings.Repeat(one, rows), ","))
 }
 
-func (t table) args(dst []any, row reflect.Value) []any {
+// args appends a row's values, missing ones as nil.
+func (t table) args(dst []any, row reflect.Value) ([]any, error) {
 	for _, f := range t.fields {
-		dst = append(dst, row.Field(f).Interface())
+		v := row.Field(f).Interface()
+		if vr, is := v.(driver.Valuer); is {
+			var err error
+			if v, err = vr.Value(); err != nil {
+				return nil, err
+			}
+		}
+		dst = append(dst, v)
 	}
-	return dst
+	return dst, nil
 }
 
 func insertOne[T any](ctx context.Context, tx *sqlx.Tx, t table, row *T) (int64, error) {
-	res, err := tx.ExecContext(ctx, t.statement(1), t.args(nil, reflect.ValueOf(row).Elem())...)
+	args, err := t.args(nil, reflect.ValueOf(row).Elem())
+	if err != nil {
+		return 0, err
+	}
+	res, err := tx.ExecContext(ctx, t.statement(1, 1<<len(t.cols)-1), args...)
 	if err != nil {
 		return 0, err
 	}
@@ -71,30 +92,57 @@ func insertOne[T any](ctx context.Context, tx *sqlx.Tx, t table, row *T) (int64,
 // samples are some 100,000 rows).
 const rowsPerStatement = 32
 
-func insertMany[T any](ctx context.Context, tx *sqlx.Tx, t table, rows []T) error {
+// insertMany inserts rows in batches. A batch names only the columns that some
+// row of it fills: most columns of a sample belong to one transport or one side
+// of a flow, and binding NULLs would take most of the time. The rows go in by
+// the given order, nil for their own.
+func insertMany[T any](ctx context.Context, tx *sqlx.Tx, t table, rows []T, order []int) error {
+	full := map[uint64]*sql.Stmt{} // by mask, for whole batches
+	defer func() {
+		for _, s := range full {
+			s.Close()
+		}
+	}()
 	var (
-		args = make([]any, 0, rowsPerStatement*len(t.cols))
-		v    = reflect.ValueOf(rows)
-		full *sql.Stmt
-		err  error
+		all, some []any
+		v         = reflect.ValueOf(rows)
+		err       error
 	)
 	for start := 0; start < len(rows); start += rowsPerStatement {
 		n := min(rowsPerStatement, len(rows)-start)
-		args = args[:0]
+		all = all[:0]
 		for i := range n {
-			args = t.args(args, v.Index(start+i))
-		}
-		switch {
-		case n < rowsPerStatement:
-			_, err = tx.ExecContext(ctx, t.statement(n), args...)
-		case full == nil:
-			if full, err = tx.PrepareContext(ctx, t.statement(n)); err != nil {
-				return fmt.Errorf("%s: %w", t.name, err)
+			at := start + i
+			if order != nil {
+				at = order[at]
 			}
-			defer full.Close()
-			fallthrough
-		default:
-			_, err = full.ExecContext(ctx, args...)
+			if all, err = t.args(all, v.Index(at)); err != nil {
+				return fmt.Errorf("%s, row %d: %w", t.name, at, err)
+			}
+		}
+		var mask uint64
+		for i, a := range all {
+			if a != nil {
+				mask |= 1 << (i % len(t.cols))
+			}
+		}
+		some = some[:0]
+		for i, a := range all {
+			if mask&(1<<(i%len(t.cols))) != 0 {
+				some = append(some, a)
+			}
+		}
+		if n < rowsPerStatement {
+			_, err = tx.ExecContext(ctx, t.statement(n, mask), some...)
+		} else {
+			s := full[mask]
+			if s == nil {
+				if s, err = tx.PrepareContext(ctx, t.statement(n, mask)); err != nil {
+					return fmt.Errorf("%s: %w", t.name, err)
+				}
+				full[mask] = s
+			}
+			_, err = s.ExecContext(ctx, some...)
 		}
 		if err != nil {
 			return fmt.Errorf("%s, rows %d to %d: %w", t.name, start, start+n-1, err)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -92,13 +94,13 @@ func (s *Store) SaveRun(ctx context.Context, rec *RunRecord) error {
 		rec.setID(id)
 		r.Valid = r.Status == RunComplete
 		for _, insert := range []func() error{
-			func() error { return insertMany(ctx, tx, nodesTable, rec.Nodes) },
-			func() error { return insertMany(ctx, tx, linksTable, rec.Links) },
-			func() error { return insertMany(ctx, tx, flowsTable, rec.Flows) },
-			func() error { return insertMany(ctx, tx, samplesTable, rec.Samples) },
-			func() error { return insertMany(ctx, tx, nodeStatsTable, rec.NodeStats) },
-			func() error { return insertMany(ctx, tx, eventsTable, rec.Events) },
-			func() error { return insertMany(ctx, tx, artifactsTable, rec.Artifacts) },
+			func() error { return insertMany(ctx, tx, nodesTable, rec.Nodes, nil) },
+			func() error { return insertMany(ctx, tx, linksTable, rec.Links, nil) },
+			func() error { return insertMany(ctx, tx, flowsTable, rec.Flows, nil) },
+			func() error { return insertMany(ctx, tx, samplesTable, rec.Samples, keyOrder(rec.Samples)) },
+			func() error { return insertMany(ctx, tx, nodeStatsTable, rec.NodeStats, nil) },
+			func() error { return insertMany(ctx, tx, eventsTable, rec.Events, nil) },
+			func() error { return insertMany(ctx, tx, artifactsTable, rec.Artifacts, nil) },
 		} {
 			if err := insert(); err != nil {
 				return err
@@ -106,6 +108,21 @@ func (s *Store) SaveRun(ctx context.Context, rec *RunRecord) error {
 		}
 		return nil
 	})
+}
+
+// keyOrder is the order of the samples' primary key. They come in the order of
+// time; inserted so, every row would go to another page of the table and leave
+// the pages half full.
+func keyOrder(samples []Sample) []int {
+	order := make([]int, len(samples))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := &samples[i], &samples[j]
+		return cmp.Or(cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Side, b.Side), cmp.Compare(a.Node, b.Node), cmp.Compare(a.TUs, b.TUs))
+	})
+	return order
 }
 
 func (rec *RunRecord) setID(id int64) {

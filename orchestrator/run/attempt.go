@@ -15,55 +15,58 @@ import (
 // StarvedBPS is the goodput below which a flow counts as starved, in bit/s.
 const StarvedBPS = 10_000
 
-// untilValid carries out one run and repeats it, as often as the file allows,
-// while the host spoils it. Every attempt is stored; the last one's status is
-// returned. An error ends the campaign.
-func untilValid(ctx context.Context, o Options, c *store.Campaign, r plan.Run) (store.RunStatus, error) {
-	for attempt := 1; ; attempt++ {
-		status, again, err := attemptRun(ctx, o, c, r, attempt)
-		if err != nil || !again || attempt > r.Config().Limits.Reruns {
-			return status, err
-		}
+// attempt is one try at one run of the plan.
+type attempt struct {
+	at     int // position among the runs to carry out
+	run    plan.Run
+	number int // from 1
+}
+
+// info names the attempt for people.
+func (a attempt) info(o Options) RunInfo {
+	r := a.run
+	return RunInfo{
+		Index: r.Index, Total: len(o.Plan.Runs), Label: r.Label(), Repetition: r.Repetition, Attempt: a.number,
+		Length: time.Duration(float64(r.Length().Std())/o.Backend.Speed()) + o.Backend.Overhead(),
 	}
 }
 
-// attemptRun carries out a run once. again says whether another attempt may do
-// better.
-func attemptRun(ctx context.Context, o Options, c *store.Campaign, r plan.Run, attempt int) (status store.RunStatus, again bool, err error) {
+// result is what an attempt gave: a sealed record, the user's stop, or an error
+// for which no record can be laid out.
+type result struct {
+	attempt
+	rec         *store.RunRecord
+	err         error // of the run; it is also in the record
+	interrupted bool
+	planErr     error
+}
+
+// carryOut makes one attempt. It stores nothing and may run beside others.
+func carryOut(ctx context.Context, o Options, c *store.Campaign, a attempt, tell backend.Progress) *result {
+	out := &result{attempt: a}
 	if ctx.Err() != nil {
-		return store.RunInterrupted, false, nil
+		out.interrupted = true
+		return out
 	}
-	s, err := r.Scenario()
+	s, err := a.run.Scenario()
 	if err != nil {
 		// The same file fails in the same way in every attempt and in every
 		// other run of the repetition.
-		return store.RunFailed, false, err
+		out.planErr = err
+		return out
 	}
-	info := RunInfo{
-		Index: r.Index, Total: len(o.Plan.Runs), Label: r.Label(), Repetition: r.Repetition, Attempt: attempt,
-		Length: time.Duration(float64(r.Length().Std())/o.Backend.Speed()) + o.Backend.Overhead(),
-	}
-	o.Observe.RunStarted(info)
 	started := time.Now()
-	rec, runErr := o.Backend.Run(ctx, s, func(phase string, at, length vtime.Duration) {
-		o.Observe.RunProgress(phase, at, length)
-	})
-	if ctx.Err() != nil && runErr != nil {
+	out.rec, out.err = o.Backend.Run(ctx, s, tell)
+	if ctx.Err() != nil && out.err != nil {
 		// The user stopped it: no result, and not the run's fault.
-		return store.RunInterrupted, false, nil
+		out.interrupted, out.rec = true, nil
+		return out
 	}
-	if rec == nil {
-		rec = backend.NewRecord(s, func(int) string { return "" })
+	if out.rec == nil {
+		out.rec = backend.NewRecord(s, func(int) string { return "" })
 	}
-	seal(rec, o, c, r, started, runErr)
-	if err := save(o, rec); err != nil {
-		return store.RunFailed, false, err
-	}
-	o.Observe.RunDone(info, outcome(rec))
-	if runErr != nil && backend.IsFatal(runErr) {
-		return rec.Run.Status, false, runErr
-	}
-	return rec.Run.Status, rec.Run.Status != store.RunComplete && !backend.IsPermanent(runErr), nil
+	seal(out.rec, o, c, a.run, started, out.err)
+	return out
 }
 
 // seal fills in what the campaign knows and decides the run's status.

@@ -34,8 +34,10 @@ type Summary struct {
 func (s Summary) OK() bool { return s.Invalid == 0 && s.Failed == 0 && !s.Interrupted }
 
 // Execute carries out a plan. Every finished run is stored before the next one
-// begins. When ctx ends, the run in progress is given up, what is finished
-// stays, and the Summary says Interrupted. The error is for what makes going on
+// begins; where the back end carries out several at once, they are stored in the
+// order of the plan, each as soon as those before it are. When ctx ends, the
+// runs in progress are given up, what is finished stays, and the Summary says
+// Interrupted. The error is for what makes going on
 // pointless: a database that cannot be written, a host that cannot do it.
 func Execute(ctx context.Context, o Options) (Summary, error) {
 	began := time.Now()
@@ -58,23 +60,7 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 		ID: c.ID, Name: c.Name, Backend: c.Backend, Quick: c.Quick, Runs: len(todo), Finished: sum.Complete,
 		Expected: Estimate(o.Backend, len(todo), length), Database: o.Store.Path(),
 	})
-	for _, r := range todo {
-		var status store.RunStatus
-		status, err = untilValid(ctx, o, c, r)
-		switch status {
-		case store.RunComplete:
-			sum.Complete++
-		case store.RunInvalid:
-			sum.Invalid++
-		case store.RunFailed:
-			sum.Failed++
-		case store.RunInterrupted:
-			sum.Interrupted = true
-		}
-		if err != nil || sum.Interrupted {
-			break
-		}
-	}
+	err = newCrew(o, c, todo).work(ctx, &sum)
 	sum.Wall = time.Since(began)
 	o.Observe.CampaignDone(sum.Complete, sum.Invalid, sum.Failed, sum.Wall)
 	return sum, finish(o, c, sum, err)
@@ -82,7 +68,8 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 
 // Estimate is the wall time that runs of a total length need on a back end.
 func Estimate(b backend.Backend, runs int, length vtime.Duration) time.Duration {
-	return time.Duration(float64(length.Std())/b.Speed()) + time.Duration(runs)*b.Overhead()
+	one := time.Duration(float64(length.Std())/b.Speed()) + time.Duration(runs)*b.Overhead()
+	return one / time.Duration(max(1, min(runs, backend.Parallelism(b))))
 }
 
 func keyOf(r plan.Run) store.RunKey {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -101,15 +100,4 @@ func wrapSQLite(path, op string, err error) error {
 		}
 	}
 	return fmt.Errorf("%s: database %s: %w", op, path, err)
-}
-
-// diskFull reports whether the file system of path has less room than SQLite
-// needs for its shared-memory index: an I/O error there means a full disk,
-// though SQLite does not call it so.
-func diskFull(path string) bool {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
-		return false
-	}
-	return uint64(fs.Bavail)*uint64(fs.Bsize) < 64<<10
 }

@@ -6,15 +6,13 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // writerLock keeps a second hopbed from writing to the same database. SQLite's
 // own locks would let both in, one transaction after the other, and two
 // campaigns would then disturb each other's measurements unseen.
 //
-// It is a flock on a file beside the database, not on the database itself:
+// It is a lock on a file beside the database, not on the database itself:
 // closing any descriptor of a file drops the POSIX locks that SQLite holds on
 // it. The kernel releases it when the process dies, so there is no stale lock.
 type writerLock struct{ f *os.File }
@@ -27,9 +25,9 @@ func acquire(db string) (*writerLock, error) {
 		if err != nil {
 			return nil, fmt.Errorf("lock of database %s: %w", db, err)
 		}
-		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if busy, err := lockFile(f); err != nil {
 			defer f.Close()
-			if errors.Is(err, unix.EWOULDBLOCK) {
+			if busy {
 				b := make([]byte, 200)
 				n, _ := f.ReadAt(b, 0) // the holder is only for the message
 				return nil, &LockedError{Path: db, Holder: strings.TrimSpace(string(b[:n]))}
@@ -62,10 +60,7 @@ func (l *writerLock) release() error {
 	if l == nil || l.f == nil {
 		return nil
 	}
-	err := os.Remove(l.f.Name())
-	if cerr := l.f.Close(); err == nil {
-		err = cerr
-	}
+	err := unlockFile(l.f)
 	l.f = nil
 	return err
 }

@@ -184,3 +184,23 @@ func (s *Store) Samples(ctx context.Context, runID int64, f func(*Sample) error)
 	}
 	return s.wrap("read samples", rows.Err())
 }
+
+// Delivered calls f with the cumulative application bytes that each flow of a
+// run had delivered at its destination, ordered by flow and time. It reads
+// three columns of one side: a report goes through every run.
+func (s *Store) Delivered(ctx context.Context, runID int64, f func(flow int, tUs, bytes int64)) error {
+	rows, err := s.r.QueryContext(ctx, "SELECT flow, t_us, delivered_bytes FROM samples WHERE run_id = ? AND side = ? AND delivered_bytes IS NOT NULL ORDER BY flow, side, node, t_us", runID, SideDst)
+	if err != nil {
+		return s.wrap("read samples", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var flow int
+		var t, b int64
+		if err := rows.Scan(&flow, &t, &b); err != nil {
+			return s.wrap("read samples", err)
+		}
+		f(flow, t, b)
+	}
+	return s.wrap("read samples", rows.Err())
+}

@@ -90,6 +90,17 @@ func TestWhatWasSavedIsRead(t *testing.T) {
 	var samples []Sample
 	err = s.Samples(ctx, run.ID, func(smp *Sample) error { samples = append(samples, *smp); return nil })
 	compare(t, "samples", rec.Samples)(samples, err)
+	var sum, n int64
+	err = s.Delivered(ctx, run.ID, func(flow int, tUs, bytes int64) {
+		if flow != 0 || tUs != n*100_000 {
+			t.Errorf("delivered by flow %d at %d", flow, tUs)
+		}
+		n++
+		sum += bytes
+	})
+	if err != nil || n != 100 || sum != 4_950_000 {
+		t.Errorf("delivered: %d samples, %d bytes, %v", n, sum, err)
+	}
 }
 
 func compare[T any](t *testing.T, what string, want []T) func([]T, error) {

@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 
-	"github.com/hopbed/hopbed/orchestrator/store"
 	"github.com/hopbed/hopbed/reports/stats"
 )
 
@@ -29,8 +28,10 @@ type Bin struct {
 	OK   bool
 }
 
-// maxBins keeps a step of the figure wider than a pixel.
-const maxBins = 160
+// maxBins keeps a bin long enough for a slow flow to move in it: a transport
+// that delivers whole blocks, or one that waits for time-outs of seconds,
+// otherwise shows as nothing most of the time.
+const maxBins = 20
 
 // GoodputOverTime reads the destination samples of a series. Bins are at least
 // as wide as five samples and one second. Where samples are missing the bin has
@@ -48,8 +49,10 @@ func (s *Set) GoodputOverTime(ctx context.Context, ser *Series) (*Band, error) {
 		return b, nil
 	}
 	b.BinS = max(1, 5*interval)
-	for end/b.BinS > maxBins {
-		b.BinS *= 2
+	for _, s := range []float64{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		if end/b.BinS > maxBins {
+			b.BinS = max(b.BinS, s)
+		}
 	}
 	n := int(end / b.BinS)
 	values := make([][]float64, n)
@@ -62,11 +65,10 @@ func (s *Set) GoodputOverTime(ctx context.Context, ser *Series) (*Band, error) {
 		}
 		flows += len(wanted)
 		c := edges{binUs: b.BinS * 1e6, toleranceUs: 1.5 * interval * 1e6, values: values}
-		err := s.st.Samples(ctx, rep.Run.ID, func(smp *store.Sample) error {
-			if smp.Side == store.SideDst && smp.DeliveredBytes.OK && wanted[smp.Flow] {
-				c.add(smp.Flow, smp.TUs, smp.DeliveredBytes.V)
+		err := s.st.Delivered(ctx, rep.Run.ID, func(flow int, tUs, bytes int64) {
+			if wanted[flow] {
+				c.add(flow, tUs, bytes)
 			}
-			return nil
 		})
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"fmt"
 	"math"
 )
 
@@ -22,8 +23,12 @@ type BandStep struct {
 // Bands draws the quantiles of goodput over time, one panel for each series.
 // A gap in the samples is a gap in the bands.
 func Bands(id string, bands []Band) *Figure {
+	step := 0.0
+	for _, b := range bands {
+		step = max(step, b.StepS)
+	}
 	f := &Figure{ID: id, Title: "Goodput over time", width: Width,
-		Caption: "Over the flows at each moment: median (line), the middle half (dark) and from 10 % to 90 % (light). Grey: warm-up, which is not measured. Gaps are moments without samples."}
+		Caption: fmt.Sprintf("Means over steps of %g s. ", step) + "Over the flows in each step: median (line), the middle half (dark) and from 10 % to 90 % (light). Grey: warm-up, which is not measured. Gaps are moments without samples."}
 	f.data.cols = []string{"transport", "start_s", "p10_bps", "q1_bps", "median_bps", "q3_bps", "p90_bps"}
 	var all []float64
 	end := 0.0

@@ -87,8 +87,10 @@ func significant(v float64) string {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	case a >= 0.0995:
 		return strconv.FormatFloat(v, 'f', 2, 64)
+	case a >= 0.00995:
+		return strconv.FormatFloat(v, 'f', 3, 64)
 	}
-	return strconv.FormatFloat(v, 'g', 3, 64)
+	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
 func interval(e stats.Estimate) string {
@@ -162,7 +164,7 @@ func summaryTable(g *Group) Table {
 
 func ratioTable(g *Group) Table {
 	t := Table{Title: "Ratio to " + name(g.Baseline), Head: []string{""}, Narrow: len(g.Ratios) <= 2}
-	warned := map[string]bool{}
+	var notes noteList
 	for _, r := range g.Ratios {
 		t.Head = append(t.Head, name(r.Transport))
 	}
@@ -172,12 +174,10 @@ func ratioTable(g *Group) Table {
 			e := f(r)
 			cells = append(cells, ratio(e))
 			for _, w := range e.Warnings {
-				if strings.HasPrefix(w, "interval includes") {
-					w = fmt.Sprintf("%s, %s: %s", name(r.Transport), label, w)
-				}
-				if !warned[w] {
-					warned[w] = true
-					t.Notes = append(t.Notes, w)
+				if strings.HasPrefix(w, strconv.Itoa(e.N)) {
+					notes.add(w, "") // about the number of repetitions
+				} else {
+					notes.add(w, name(r.Transport)+", "+label)
 				}
 			}
 		}
@@ -200,11 +200,41 @@ func ratioTable(g *Group) Table {
 		}
 		cells = append(cells, strings.Join(each, " "))
 		for _, w := range r.Warnings {
-			t.Notes = append(t.Notes, safetext.Line(w, 0))
+			notes.add(safetext.Line(w, 0), "")
 		}
 	}
 	t.add("list", cells...)
+	t.Notes = notes.lines()
 	return t
+}
+
+// noteList gathers notes, each once, with what it is about.
+type noteList struct {
+	notes []string
+	about map[string][]string
+}
+
+func (n *noteList) add(note, about string) {
+	if n.about == nil {
+		n.about = map[string][]string{}
+	}
+	if !slices.Contains(n.notes, note) {
+		n.notes = append(n.notes, note)
+	}
+	if about != "" {
+		n.about[note] = append(n.about[note], about)
+	}
+}
+
+func (n *noteList) lines() []string {
+	var out []string
+	for _, note := range n.notes {
+		if about := n.about[note]; len(about) > 0 {
+			note = strings.Join(about, "; ") + ": " + note
+		}
+		out = append(out, note)
+	}
+	return out
 }
 
 func hopTable(g *Group) Table {

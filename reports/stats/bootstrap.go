@@ -78,14 +78,14 @@ func Bootstrap(n int, seed uint64, statistic func(repetitions []int) float64) Es
 
 	d, undefined := resample(n, seed, statistic)
 	if undefined > 0 {
-		e.warn("the value is not defined in %.1f %% of the resamples; the interval rests on the others", 100*undefined)
+		e.warn("not defined in some resamples: the interval rests on the others")
 	}
 	if len(d) == 0 {
 		return e
 	}
 	a, ok := acceleration(n, d[0].value > 0, statistic)
 	if !ok {
-		e.warn("the interval is corrected for bias only: the value is 0 or not finite without one of the repetitions")
+		e.warn("the interval is corrected for bias only, because one repetition alone keeps the value from being 0 or not finite")
 	}
 	z0 := normalQuantile(d.below(e.Value))
 	bound := func(p float64) float64 {

@@ -202,8 +202,11 @@ func (c *Conn) deferBurst(n int, last bool, maxSegs int, cwndLimited, rwndLimite
 	if limit >= min(int(snd.wnd), c.w.Cwnd*snd.mss)/3 || snd.empty() {
 		return false
 	}
-	// Half a round trip after the head of the queue was sent its ACK is near.
-	if c.us-snd.at(snd.head).at < c.est.srtt8>>4 {
+	// The ACK of the head of the queue must be due within a millisecond (or
+	// half a short round trip). Kernels before 2025 deferred for up to half of
+	// any round trip.
+	srtt := c.est.srtt8 >> 3
+	if due := snd.at(snd.head).at + srtt; due-c.us > min(srtt>>1, 1000) {
 		return false
 	}
 	if cwnd < wnd {

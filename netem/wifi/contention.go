@@ -24,7 +24,7 @@ func (m *Medium) sense(s *station, now vtime.Time) {
 		m.freeze(s, now.Add(s.phy.detect))
 		return
 	}
-	s.stats.BusyTime += now.Sub(s.busySince)
+	s.busyTime += now.Sub(s.busySince)
 	s.idleFrom = now
 	m.resume(s, now)
 }

@@ -146,10 +146,10 @@ func (m *Medium) txEnd(s *station, now vtime.Time) {
 	sig := &s.sig
 	ls := m.ch.links[s.id]
 	for i := range ls {
-		m.rxEnd(&m.stations[ls[i].to], sig, i, now)
+		m.rxEnd(&m.stations[ls[i].to], sig, &ls[i], i, now)
 	}
 	s.transmitting = false
-	s.stats.TxTime += now.Sub(s.txSince)
+	s.txTime += now.Sub(s.txSince)
 	switch sig.kind {
 	case KindData:
 		if sig.dst != Broadcast {

@@ -91,7 +91,7 @@ func TestBusyMediumMeansBackoff(t *testing.T) {
 			t.Errorf("QoS %v: node 2 transmits %v after DIFS: want a backoff in slots", qos, wait)
 		}
 	}
-	// The medium idle, but not yet for DIFS: DCF draws, EDCA begins at AIFS.
+	// The medium idle, but not yet for DIFS.
 	for _, qos := range []bool{true, false} {
 		mac := fixedCW(func(m *MAC) { m.QoS = qos; m.Queues[BE].CWmin, m.Queues[BE].CWmax = 1023, 1023 })
 		end := 1000*us + 947*us + 258*us
@@ -102,8 +102,8 @@ func TestBusyMediumMeansBackoff(t *testing.T) {
 			l.at(1000*us, func() { l.send(0, 1, BE, 1000) })
 			l.at(end+20*us, func() { l.send(2, 1, BE, 1000) })
 		}, mac)
-		if wait := rec.air[2].Start.Sub(rec.air[1].End) - 50*us; qos != (wait == 0) {
-			t.Errorf("QoS %v: arrival within DIFS transmits %v after DIFS", qos, wait)
+		if wait := rec.air[2].Start.Sub(rec.air[1].End) - 50*us; wait <= 0 || wait%(20*us) != 0 {
+			t.Errorf("QoS %v: arrival within DIFS transmits %v after it: want a backoff", qos, wait)
 		}
 	}
 }

@@ -29,7 +29,8 @@ type Queue struct {
 type MAC struct {
 	Standard Standard
 	// Rate is the data rate of unicast frames; BasicRate that of ACK, CTS, RTS and
-	// of broadcast frames.
+	// of broadcast frames: 0 = the highest of 1 and 2 (OFDM: 6, 12, 24) Mb/s that
+	// does not exceed Rate.
 	Rate, BasicRate vtime.BitRate
 	// EIFSRate is the rate of the ACK that EIFS makes room for: the lowest
 	// mandatory rate (802.11-2012 9.3.7). 0 = BasicRate.

@@ -138,10 +138,14 @@ func newPHY(m *MAC) (phy, error) {
 		}
 		return md
 	}
-	p.data, p.control = pick("rate", m.Rate), pick("basic rate", m.BasicRate)
+	basic := m.BasicRate
+	if basic == 0 {
+		basic = defaultBasicRate(m.Standard, m.Rate)
+	}
+	p.data, p.control = pick("rate", m.Rate), pick("basic rate", basic)
 	eifs := m.EIFSRate
 	if eifs == 0 {
-		eifs = m.BasicRate
+		eifs = basic
 	}
 	eifsMode := pick("EIFS rate", eifs)
 	if m.Protection {
@@ -154,8 +158,8 @@ func newPHY(m *MAC) (phy, error) {
 	switch {
 	case err != nil:
 		return p, err
-	case m.BasicRate > m.Rate:
-		return p, fmt.Errorf("basic rate %v is above the data rate %v: a response is never faster than the frame it answers (802.11-2012 9.7.6.5)", m.BasicRate, m.Rate)
+	case basic > m.Rate:
+		return p, fmt.Errorf("basic rate %v is above the data rate %v: a response is never faster than the frame it answers (802.11-2012 9.7.6.5)", basic, m.Rate)
 	case p.protect != nil && !p.protect.dsss:
 		return p, fmt.Errorf("protection rate %v is an OFDM rate: want 1, 2, 5.5 or 11 Mb/s, which 802.11b stations decode", m.ProtectionRate)
 	}
@@ -171,6 +175,21 @@ func newPHY(m *MAC) (phy, error) {
 	p.ctsTimeout = p.sifs + p.slot + p.rxStartDelay(rtsMode)
 	p.eifsExtra = p.sifs + p.txTime(eifsMode, ackBytes)
 	return p, nil
+}
+
+// defaultBasicRate is the highest rate of the usual basic set that is not above
+// the data rate: 1 and 2 Mb/s for DSSS and CCK, 6, 12 and 24 Mb/s for OFDM.
+func defaultBasicRate(std Standard, rate vtime.BitRate) vtime.BitRate {
+	set := []vtime.BitRate{24 * mbit, 12 * mbit, 6 * mbit}
+	if m, err := modeOf(std, rate); err == nil && m.dsss {
+		set = []vtime.BitRate{2 * mbit, 1 * mbit}
+	}
+	for _, r := range set {
+		if r <= rate {
+			return r
+		}
+	}
+	return set[len(set)-1]
 }
 
 // aifs is AIFS[AC] = SIFS + AIFSN × slot (802.11-2012 9.3.2.3.6).

@@ -79,6 +79,22 @@ func TestInterframeSpaces(t *testing.T) {
 	}
 }
 
+func TestDefaultBasicRate(t *testing.T) {
+	for _, c := range []struct {
+		std        Standard
+		rate, want vtime.BitRate
+	}{
+		{StandardB, 11 * mbit, 2 * mbit}, {StandardB, 2 * mbit, 2 * mbit}, {StandardB, 1 * mbit, 1 * mbit},
+		{StandardG, 54 * mbit, 24 * mbit}, {StandardG, 18 * mbit, 12 * mbit}, {StandardG, 6 * mbit, 6 * mbit}, {StandardG, 11 * mbit, 2 * mbit},
+		{StandardA, 9 * mbit, 6 * mbit},
+	} {
+		p := phyOf(t, func(m *MAC) { *m = DefaultMAC(c.std); m.Rate, m.BasicRate = c.rate, 0 })
+		if p.control.rate != c.want {
+			t.Errorf("%v at %v: basic rate %v, want %v", c.std, c.rate, p.control.rate, c.want)
+		}
+	}
+}
+
 func TestDefaultMACIsMadWifis(t *testing.T) {
 	// AIFSN, log CWmin, log CWmax, txop in µs of madwifi's phyParamForAC.
 	want := map[Standard][NumAC][4]int{

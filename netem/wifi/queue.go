@@ -76,19 +76,17 @@ func (m *Medium) Enqueue(f *Frame) bool {
 }
 
 // arrival decides about the access of a frame that came into an empty queue: at
-// once when the medium has been idle for AIFS and no backoff is left, after a
-// backoff when the medium is busy (802.11-2012 9.19.2.3, reason a). DCF draws
-// also when the medium is idle, but not yet for DIFS (9.3.4.2).
+// once when the medium has been idle for AIFS (DIFS) and no backoff is left, else
+// after a backoff (802.11-2012 9.3.4.2; 9.19.2.3, reason a). EDCA's wording would
+// let a frame that comes within AIFS go without a backoff; then all stations that
+// answer one broadcast at once would collide for sure.
 func (m *Medium) arrival(s *station, ac AC, now vtime.Time) {
 	q := &s.queues[ac]
 	s.pending |= 1 << ac
 	if s.exch != exchangeNone && s.cur == ac {
 		return // within its own txop: it may follow in it, or the end draws
 	}
-	free := s.counting && now >= s.nav
-	if !s.mac.QoS {
-		free = free && now >= s.base.Add(q.aifs)
-	}
+	free := s.counting && now >= s.base.Add(q.aifs)
 	if !free && q.backoff == 0 {
 		m.draw(s, ac)
 	}
@@ -142,17 +140,21 @@ func (m *Medium) Stats(node int) *NodeStats {
 		m.countQueue(s, AC(ac), now)
 	}
 	if s.busy {
-		s.stats.BusyTime += now.Sub(s.busySince)
+		s.busyTime += now.Sub(s.busySince)
 		s.busySince = now
 	}
 	if s.transmitting {
-		s.stats.TxTime += now.Sub(s.txSince)
+		s.txTime += now.Sub(s.txSince)
 		s.txSince = now
 	}
 	if s.rx.sig != nil {
-		s.stats.RxTime += now.Sub(s.rxSince)
+		s.rxTime += now.Sub(s.rxSince)
 		s.rxSince = now
 	}
+	s.stats.BusyTime += s.busyTime
+	s.stats.RxTime += s.rxTime
+	s.stats.TxTime += s.txTime
+	s.busyTime, s.rxTime, s.txTime = 0, 0, 0
 	s.stats.Until = now
 	return &s.stats
 }

@@ -18,7 +18,7 @@ const (
 func (m *Medium) rxStart(s *station, sig *signal, l *link, now vtime.Time) {
 	if r := &s.rx; r.sig != nil {
 		m.closeSegment(s, now)
-		if m.ch.threshold && !m.ch.captures(r.link.power, s.energy+l.power-r.link.power) {
+		if m.ch.threshold && !m.ch.captures(r.power, s.energy+l.power-r.power) {
 			r.bad = true
 		}
 	}
@@ -53,7 +53,7 @@ func (m *Medium) tryLock(s *station, sig *signal, l *link, now vtime.Time) {
 		return
 	}
 	if s.rx.sig != nil {
-		stronger := l.power > s.rx.link.power
+		stronger := l.power > s.rx.power
 		acquiring := stronger && now < s.lockedAt.Add(s.phy.detect)
 		if !acquiring && !(stronger && ch.captures(l.power, other)) {
 			sig.missed(s, fateCollision)
@@ -65,7 +65,7 @@ func (m *Medium) tryLock(s *station, sig *signal, l *link, now vtime.Time) {
 		m.dropReception(s, now)
 	}
 	s.lockedAt, s.rxSince = now, now
-	s.rx = reception{sig: sig, link: l, since: now, interfered: other > 0, bad: ch.threshold && !ch.captures(l.power, other)}
+	s.rx = reception{sig: sig, link: l, power: l.power, since: now, interfered: other > 0, bad: ch.threshold && !ch.captures(l.power, other)}
 }
 
 // captures reports whether a signal is above the capture threshold against
@@ -92,7 +92,7 @@ func (m *Medium) dropReception(s *station, now vtime.Time) {
 	}
 	s.rx.sig.missed(s, fateCollision)
 	s.rx = reception{}
-	s.stats.RxTime += now.Sub(s.rxSince)
+	s.rxTime += now.Sub(s.rxSince)
 }
 
 // closeSegment adds the bits since the last change of interference to the
@@ -102,12 +102,12 @@ func (m *Medium) closeSegment(s *station, now vtime.Time) {
 	if m.ch.threshold {
 		return
 	}
-	other := s.energy - r.link.power
+	other := s.energy - r.power
 	r.interfered = r.interfered || other > 0
 	sh := r.sig.shape
 	from, to := r.since.Sub(r.sig.start), now.Sub(r.sig.start)
 	r.since = now
-	signal, rest := float64(r.link.power), float64(m.ch.noise+other)
+	signal, rest := float64(r.power), float64(m.ch.noise+other)
 	if signal >= float64(sh.perfect*rest) {
 		return
 	}
@@ -152,9 +152,8 @@ func (m *Medium) judge(s *station) rxResult {
 	return rxOK
 }
 
-// rxEnd lets the signal on link k of its sender end at a receiver.
-func (m *Medium) rxEnd(s *station, sig *signal, k int, now vtime.Time) {
-	l := &m.ch.links[sig.src][k]
+// rxEnd lets the signal on link l, the k-th of its sender, end at a receiver.
+func (m *Medium) rxEnd(s *station, sig *signal, l *link, k int, now vtime.Time) {
 	if s.rx.sig != nil {
 		m.closeSegment(s, now)
 	}
@@ -162,7 +161,7 @@ func (m *Medium) rxEnd(s *station, sig *signal, k int, now vtime.Time) {
 		res := m.judge(s)
 		sig.decide(s, res)
 		s.rx.sig = nil
-		s.stats.RxTime += now.Sub(s.rxSince)
+		s.rxTime += now.Sub(s.rxSince)
 		m.received(s, sig, k, res, now)
 	}
 	s.energy -= l.power

@@ -73,13 +73,14 @@ type shape struct {
 
 // reception is the state of a locked receiver.
 type reception struct {
-	sig        *signal
-	link       *link
+	sig        *signal // nil: not locked
+	power      int64
 	since      vtime.Time // begin of the segment of constant interference
-	lnHeader   float64    // ln of the success probability so far
-	lnPayload  float64
-	bad        bool // threshold model: interference reached the capture threshold
+	bad        bool       // threshold model: interference reached the capture threshold
 	interfered bool
+	lnHeader   float64 // ln of the success probability so far
+	lnPayload  float64
+	link       *link
 }
 
 // access is one queue with its EDCA function (EDCAF).
@@ -94,12 +95,11 @@ type access struct {
 	lengthAt   vtime.Time // QueueTime is counted up to here
 }
 
-// station is one node's interface. What every signal touches comes first: it is
-// read at the begin and end of each transmission within reach.
+// station is one node's interface. What every signal touches comes first and lies
+// together: it is read at the begin and end of each transmission within reach, and
+// the transmissions of a large mesh touch hundreds of stations.
 type station struct {
 	energy, sensed int64 // sums over the signals on the air
-	rx             reception
-	id             int32
 	up             bool
 	transmitting   bool
 	busy           bool  // physical carrier sense
@@ -110,14 +110,18 @@ type station struct {
 	commit         uint8 // queues that transmit at timerAt although the medium turned busy
 	exch           exchange
 	timerFor       timerKind
+	id             int32
 	lockedAt       vtime.Time // when the receiver last locked
+	rx             reception
 	idleFrom       vtime.Time
 	nav            vtime.Time
 	hold           vtime.Time // end of the last ACK or CTS timeout
 	base           vtime.Time // the backoffs run from here, AIFS first
-	// Begins of what the counters have not yet taken.
-	busySince, txSince, rxSince vtime.Time
-	phy                         *phy
+	phy            *phy
+	// Begins of what the counters have not yet taken, and what they have taken
+	// since the last Stats.
+	busySince, rxSince, txSince vtime.Time
+	busyTime, rxTime, txTime    vtime.Duration
 
 	mac     *MAC
 	errors  des.Stream // receptions

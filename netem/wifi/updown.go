@@ -25,10 +25,10 @@ func (m *Medium) goDown(s *station, now vtime.Time) {
 		s.sig.truncated = true
 		ls := m.ch.links[s.id]
 		for i := range ls {
-			m.rxEnd(&m.stations[ls[i].to], &s.sig, i, now)
+			m.rxEnd(&m.stations[ls[i].to], &s.sig, &ls[i], i, now)
 		}
 		s.transmitting = false
-		s.stats.TxTime += now.Sub(s.txSince)
+		s.txTime += now.Sub(s.txSince)
 	}
 	m.dropReception(s, now)
 	m.clearTimer(s)

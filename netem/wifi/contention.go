@@ -56,11 +56,11 @@ func (m *Medium) freeze(s *station, limit vtime.Time) {
 		}
 		first := s.base.Add(q.aifs)
 		if q.backoff > 0 && first < limit {
-			passed := int((limit-1-first)/vtime.Time(s.phy.slot)) + 1
+			passed := int64(limit-1-first)/int64(s.phy.slot) + 1
 			if !s.mac.QoS {
 				passed--
 			}
-			q.backoff = max(q.backoff-passed, 0)
+			q.backoff = int(max(int64(q.backoff)-passed, 0))
 			s.updatePending(AC(ac))
 		}
 	}
@@ -173,7 +173,7 @@ func (m *Medium) access(s *station, now vtime.Time) {
 }
 
 // internalCollision treats the loser of an internal collision as if it had
-// collided on the air (802.11-2012 9.19.2.3): its window doubles and it tries
+// collided on the air (802.11-2012 9.19.2.5): its window doubles and it tries
 // again. A queue without acknowledgement has no retry counter: it only draws
 // again.
 func (m *Medium) internalCollision(s *station, ac AC, now vtime.Time) {

@@ -176,7 +176,7 @@ func bisect(f func(g float64) float64, want float64) float64 {
 
 // decodeRatio is the ratio of the standard's sensitivity test at a mode:
 // a frame error rate of 8 % at 1024 bytes for DSSS and CCK (802.11-2012
-// 17.4.8.2), 10 % at 1000 bytes for OFDM (18.3.10.2).
+// 17.4.8), 10 % at 1000 bytes for OFDM (18.3.10).
 func (p *phy) decodeRatio(m *mode) float64 {
 	n, per := vtime.Bytes(1000), 0.10
 	if m.dsss {

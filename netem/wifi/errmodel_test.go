@@ -9,7 +9,7 @@ import (
 	"github.com/hopbed/hopbed/netem/des/fmath"
 )
 
-// cckWord is a codeword of 802.11-2012 17.4.6.6 for the phases φ1…φ4.
+// cckWord is a codeword of 802.11-2012 17.4.6 for the phases φ1…φ4.
 func cckWord(p1, p2, p3, p4 float64) [8]complex128 {
 	e := func(x float64) complex128 { return cmplx.Exp(complex(0, x)) }
 	return [8]complex128{
@@ -39,7 +39,7 @@ func TestCckDistances(t *testing.T) {
 	for i := 0; i < 256; i++ {
 		w11 = append(w11, cckWord(quarter*float64(i&3), quarter*float64(i>>2&3), quarter*float64(i>>4&3), quarter*float64(i>>6)))
 	}
-	var w55 [][8]complex128 // 17.4.6.5: φ2 = d2·π+π/2, φ3 = 0, φ4 = d3·π
+	var w55 [][8]complex128 // CCK-5.5: φ2 = d2·π+π/2, φ3 = 0, φ4 = d3·π
 	for i := 0; i < 16; i++ {
 		w55 = append(w55, cckWord(quarter*float64(i&3), math.Pi*float64(i>>2&1)+quarter, 0, math.Pi*float64(i>>3)))
 	}

@@ -225,7 +225,7 @@ func (m *Medium) finish(s *station, now vtime.Time, o Outcome) {
 }
 
 // proceed continues the burst when the next exchange fits into the txop, else
-// ends the txop with the post-transmission backoff (802.11-2012 9.19.2.3, reason
+// ends the txop with the post-transmission backoff (802.11-2012 9.19.2.5, reason
 // b).
 func (m *Medium) proceed(s *station, now vtime.Time) {
 	if s.exch != exchangeDone {

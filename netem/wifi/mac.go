@@ -38,7 +38,7 @@ type MAC struct {
 	// Preamble is the PLCP preamble of DSSS/CCK frames; OFDM has one only.
 	Preamble Preamble
 	// Protection sends a CTS-to-self before each OFDM frame of an 802.11g station
-	// (802.11-2012 9.3.2.11), at ProtectionRate (a DSSS rate; 0 = 1 Mb/s).
+	// (802.11-2012 9.23.1), at ProtectionRate (a DSSS rate; 0 = 1 Mb/s).
 	Protection     bool
 	ProtectionRate vtime.BitRate
 	// LongSlot selects the 20 µs slot in 802.11g (an 802.11b station is present).

@@ -111,7 +111,7 @@ func newPHY(m *MAC) (phy, error) {
 	switch m.Standard {
 	case StandardB: // 802.11-2012 table 17-5
 		p.slot, p.sifs, p.detect = 20*us, 10*us, (15+5)*us
-	case StandardG: // table 19-8
+	case StandardG: // 19.8.4
 		p.slot, p.sifs, p.detect = 9*us, 10*us, (4+5)*us
 		if m.LongSlot {
 			p.slot, p.detect = 20*us, (15+5)*us
@@ -215,7 +215,7 @@ func (p *phy) rxStartDelay(m *mode) vtime.Duration {
 	return 25 * vtime.Microsecond
 }
 
-// txTime is TXTIME of an MPDU of n bytes (802.11-2012 17.3.4, 18.4.3, 19.8.3).
+// txTime is TXTIME of an MPDU of n bytes (802.11-2012 17.3.4, 18.4.3, 19.8.3.2).
 func (p *phy) txTime(m *mode, n vtime.Bytes) vtime.Duration {
 	if m.dsss {
 		d := m.rate.TxTime(n)
@@ -227,7 +227,7 @@ func (p *phy) txTime(m *mode, n vtime.Bytes) vtime.Duration {
 	return 20*vtime.Microsecond + vtime.Duration(symbols)*4*vtime.Microsecond + p.extension(m)
 }
 
-// extension is the silent end of ERP-OFDM frames (802.11-2012 19.3.2.4).
+// extension is the silent end of ERP-OFDM frames (802.11-2012 19.8.3.2).
 func (p *phy) extension(m *mode) vtime.Duration {
 	if p.std == StandardG && !m.dsss {
 		return 6 * vtime.Microsecond

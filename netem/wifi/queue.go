@@ -77,7 +77,7 @@ func (m *Medium) Enqueue(f *Frame) bool {
 
 // arrival decides about the access of a frame that came into an empty queue: at
 // once when the medium has been idle for AIFS (DIFS) and no backoff is left, else
-// after a backoff (802.11-2012 9.3.4.2; 9.19.2.3, reason a). EDCA's wording would
+// after a backoff (802.11-2012 9.3.4.2; 9.19.2.5, reason a). EDCA's wording would
 // let a frame that comes within AIFS go without a backoff; then all stations that
 // answer one broadcast at once would collide for sure.
 func (m *Medium) arrival(s *station, ac AC, now vtime.Time) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/hopbed/hopbed/experiments/reference"
 	"github.com/hopbed/hopbed/experiments/spec"
@@ -55,10 +54,10 @@ func conditionsOf(c *store.Campaign) conditions {
 // repetition, and then the median over the repetitions.
 var metricOf = map[reference.Metric]render.Metric{
 	reference.MedianRatio:    "placement-median-ratio",
-	reference.Q1Ratio:        "q1-ratio",
-	reference.Q3Ratio:        "q3-ratio",
-	reference.MeanRatio:      "mean-ratio",
-	reference.AggregateRatio: "aggregate-ratio",
+	reference.Q1Ratio:        "placement-q1-ratio",
+	reference.Q3Ratio:        "placement-q3-ratio",
+	reference.MeanRatio:      "placement-mean-ratio",
+	reference.AggregateRatio: "placement-aggregate-ratio",
 	reference.JainDifference: "jain-difference",
 }
 
@@ -119,15 +118,10 @@ func source(e *reference.Experiment, v *reference.Value) string {
 	return fmt.Sprintf("%s; %s", where, v.Tag.Describe())
 }
 
-// threshold keeps a claim's limits; a strict limit is stated in its source,
-// because the report's own are inclusive.
+// threshold keeps a claim's limits.
 func threshold(c *reference.Claim) *render.Threshold {
-	t := &render.Threshold{Min: c.AtLeast, Max: c.AtMost, Source: strings.TrimSpace(c.Tag.Describe() + ": " + c.Why)}
-	if c.Above != nil {
-		t.Min = c.Above
-	}
-	if t.Min == nil && t.Max == nil {
+	if c.AtLeast == nil && c.AtMost == nil && c.Above == nil {
 		return nil
 	}
-	return t
+	return &render.Threshold{Min: c.AtLeast, Max: c.AtMost, Above: c.Above, Source: c.Tag.Describe() + ": " + c.Why}
 }

@@ -96,6 +96,7 @@ func (c *cubic) cubicCount(t int64, cwnd int) {
 	if e < c.k {
 		offs = c.k - e
 	}
+	offs = min(offs, 1<<18) // 256 s; beyond, Linux's product overflows
 	d := int(cubicScale * 10 * offs * offs * offs >> 40)
 	target := c.origin + d
 	if e < c.k {

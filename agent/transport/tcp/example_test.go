@@ -7,7 +7,8 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// Two ends over a path of 10 ms each way: the driver hands segments over,
+// Two ends over a path of 10 ms each way; 70 segments take three round trips
+// of slow start (10 + 20 + 40) and half of one. The driver hands segments over,
 // runs the timers and lets the applications write and read.
 func Example() {
 	var pool tcp.Pool
@@ -51,5 +52,5 @@ func Example() {
 		server.Expire(now)
 	}
 	fmt.Println(server.Info().BytesReceived, "after", now, "window", client.Info().Cwnd)
-	// Output: 100kB after 0.090000000s window 72
+	// Output: 100kB after 0.070000000s window 40
 }

@@ -52,7 +52,7 @@ type Config struct {
 	Warmup vtime.Duration `key:"warmup" min:"0s" max:"24h" default:"0s"`
 	// Duration is the measured interval.
 	Duration vtime.Duration `key:"duration" required:"true" min:"100ms" max:"168h"`
-	// Sample is the distance of two samples of a flow's series.
+	// Sample is the distance of two samples of a flow's series at its ends; relays are sampled once a second at most.
 	Sample vtime.Duration `key:"sample" min:"1ms" max:"1h" default:"100ms"`
 	// Seed is the base of every random choice of the experiment; the bound keeps it exact in JSON.
 	Seed uint64 `key:"seed" min:"0" max:"9007199254740991" default:"1"`

@@ -56,7 +56,7 @@ func TestSlowLastHopFillsRelaysToTheirBound(t *testing.T) {
 			t.Errorf("relay %d held at most %v, want nearly and never more than %v", i, r.MaxHeld, bound)
 		}
 		samples := l.Nodes[i].Samples(5, proto.Relay)
-		if len(samples) < 20 {
+		if len(samples) < 4 { // relays are sampled once a second
 			t.Errorf("relay %d: %d samples", i, len(samples))
 		}
 		for _, s := range samples {

@@ -31,17 +31,18 @@ func BenchmarkField(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) { benchRun(b, fieldLab(b, n, n/10)) })
 	}
 	// The cost of an event must not grow with idle nodes.
-	for _, n := range []int{100, 1000} {
+	for _, n := range []int{400, 1000} {
 		b.Run(fmt.Sprintf("two-senders-of=%d", n), func(b *testing.B) { benchRun(b, fieldLab(b, n, 2)) })
 	}
 }
 
-// fieldLab places n nodes at one per 600 m² and lets the first senders of them
-// saturate their best neighbour.
+// fieldLab places n nodes at one per 2400 m² (about 8 neighbours in decoding range,
+// 90 above the floor) and lets the first senders of them saturate their best
+// neighbour.
 func fieldLab(b *testing.B, n, senders int) *lab {
 	s := des.NewStream(5, "field")
 	side := 1.0
-	for side*side < float64(n)*600 {
+	for side*side < float64(n)*2400 {
 		side++
 	}
 	pos := make([]Position, n)

@@ -62,6 +62,10 @@ type Config struct {
 	// SendBuffer and SendBufferMax are tcp_wmem[1] and [2]: the first buffer
 	// and what automatic tuning may reach.
 	SendBuffer, SendBufferMax vtime.Bytes
+	// NotSentLow stops writes while so many bytes wait unsent
+	// (TCP_NOTSENT_LOWAT); 0 = no such limit. As in the kernel one buffer of
+	// up to 64 kB is filled beyond it, and a waiting writer is woken at half.
+	NotSentLow vtime.Bytes
 
 	// TSO lets the sender group segments into bursts as the kernel's
 	// segmentation offload (in software where the device has none) does.
@@ -131,6 +135,7 @@ func (c *Config) Validate() error {
 		{"Truesize", int64(c.Truesize), int64(c.MSS), 1 << 17},
 		{"SendBuffer", int64(c.SendBuffer), 4096, 1 << 30},
 		{"SendBufferMax", int64(c.SendBufferMax), int64(c.SendBuffer), 1 << 30},
+		{"NotSentLow", int64(c.NotSentLow), 0, 1 << 30},
 		{"RTOMin", int64(c.RTOMin), int64(vtime.Millisecond), int64(vtime.Minute)},
 		{"RTOMax", int64(c.RTOMax), int64(vtime.Second), int64(vtime.Hour)},
 		{"Tick", int64(c.Tick), 0, int64(100 * vtime.Millisecond)},

@@ -272,6 +272,26 @@ func TestMathisLaw(t *testing.T) {
 	}
 }
 
+// TestNotSentLow: what waits unsent stays below the mark and one buffer.
+func TestNotSentLow(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.NotSentLow = 16 * vtime.KiB
+	l := newLine(t, cfg, cfg, 1)
+	l.dir[0] = wire{rate: 10 * vtime.MbitPerSecond, delay: 20 * vtime.Millisecond, limit: 100}
+	l.dir[1] = l.dir[0]
+	l.app = [2]func(vtime.Time, *Conn){bulk, sink}
+	var most vtime.Bytes
+	l.after = func(int) { most = max(most, l.end[0].Info().NotSent) }
+	l.open()
+	l.run(vtime.Time(10 * vtime.Second))
+	if most == 0 || most > cfg.NotSentLow+gsoMax {
+		t.Errorf("up to %v unsent, the mark is %v", most, cfg.NotSentLow)
+	}
+	if got := float64(l.end[1].Info().BytesReceived) * 8 / 10; got < 9e6 {
+		t.Errorf("%.2f Mb/s of 10", got/1e6)
+	}
+}
+
 // TestWindowLimited: a fixed receive window of w segments gives w·MSS per
 // round trip.
 func TestWindowLimited(t *testing.T) {

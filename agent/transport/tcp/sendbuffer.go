@@ -56,7 +56,15 @@ func (c *Conn) Writable() vtime.Bytes {
 	if free <= 0 || c.snd.wakeAfter && free < q>>1 {
 		return 0
 	}
-	return vtime.Bytes(free - free/3)
+	room := free - free/3
+	if low := int64(c.cfg.NotSentLow); low > 0 {
+		wait := c.snd.unsent()
+		if c.snd.wakeAfter && 2*wait >= low || wait >= low {
+			return 0
+		}
+		room = min(room, low-wait+gsoMax)
+	}
+	return vtime.Bytes(room)
 }
 
 // expandSendBuffer makes room for two windows.

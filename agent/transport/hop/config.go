@@ -31,6 +31,9 @@ type Config struct {
 	// TxopPackets is the number of data packets that one flow sends before
 	// the round robin moves on: what one 8160 µs txop carries, 6 at 11 Mb/s.
 	TxopPackets int
+	// Gap is the mean idle time after each txop of a node that has blocks of
+	// several flows; 0 is the faithful behaviour. See pace.go.
+	Gap vtime.Duration
 	// QueueAhead is the number of data packets that may stand in the MAC's
 	// queue at once (default 2 txops): deeper queues take the order out of
 	// the round robin's hands and delay the BSYN that follows the data.
@@ -168,6 +171,7 @@ var variants = []variant{
 	{"poll", func(c *Config) { c.GrantPoll = true }},
 	{"regrant", func(c *Config) { c.GrantRepeat = 100 * vtime.Millisecond }},
 	{"no-quick-bsyn", func(c *Config) { c.BSYNQuick = 0 }},
+	{"gap", func(c *Config) { c.Gap = 8 * vtime.Millisecond }},
 	{"literal-timeout", func(c *Config) { c.E2ELiteral = true }},
 	{"unordered", func(c *Config) { c.Unordered = true }},
 }
@@ -217,6 +221,7 @@ func (c *Config) Validate() error {
 		{"H", int64(c.H), 1, MaxWindow},
 		{"Window", int64(c.Window), 1, MaxWindow},
 		{"TxopPackets", int64(c.TxopPackets), 1, 1 << 16},
+		{"Gap", int64(c.Gap), 0, int64(vtime.Second)},
 		{"QueueAhead", int64(c.QueueAhead), 1, 1 << 20},
 		{"MemoryLimit", int64(c.MemoryLimit), 2 * int64(MaxBlockSize), 1 << 50},
 		{"MaxFlows", int64(c.MaxFlows), 1, 1 << 20},

@@ -23,6 +23,9 @@ type Node struct {
 	draining  fifo[*block] // rounds that have not left the MAC
 	mac       [NumClasses]macQueue
 	look      timer
+	gap       gapState
+	gapTimer  timer
+	dice      uint64 // of the gaps' lengths
 
 	granted *block   // the large block being received; nil: none
 	waiting []*block // announcements withheld, in the order of arrival
@@ -46,7 +49,8 @@ func NewNode(cfg Config, radio Radio, routes Routes, app App) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, radio: radio, routes: routes, app: app, index: make(map[FlowKey]*flow), credit: cfg.quantum()}
-	n.look.kind = timerLook
+	n.look.kind, n.gapTimer.kind = timerLook, timerLook
+	n.dice = mix(uint64(cfg.ID))
 	return n, nil
 }
 

@@ -129,7 +129,7 @@ func (n *Node) poll(now vtime.Time) (Packet, bool) {
 			break
 		}
 	}
-	for n.ring.len() > 0 && n.room(now, Data) {
+	for n.ring.len() > 0 && !n.paused(now) && n.room(now, Data) {
 		if p, ok := n.pollData(now); ok {
 			return n.give(now, p)
 		}
@@ -171,12 +171,12 @@ func (n *Node) pollData(now vtime.Time) (Packet, bool) {
 	if b == nil {
 		n.ring.pop()
 		f.inRing = false
-		n.credit = n.cfg.quantum()
+		n.endTxop()
 		return Packet{}, false
 	}
 	p := n.sendData(b, Data)
 	if n.credit--; n.credit <= 0 {
-		n.credit = n.cfg.quantum()
+		n.endTxop()
 		n.ring.push(n.ring.pop())
 	}
 	return p, true

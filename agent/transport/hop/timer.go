@@ -9,7 +9,7 @@ const (
 	timerSend    timerKind = iota // send side: a BSYN was not answered
 	timerReceive                  // receive side: the grant's sender is silent
 	timerVirtual                  // end-to-end timeout, or a VBSYN was not answered
-	timerLook                     // node: look at the MAC's queues again
+	timerLook                     // node: look at the MAC's queues again, or end a gap
 )
 
 // timer is one deadline; it lives inside what it belongs to, so that arming

@@ -19,25 +19,24 @@ type bbr struct {
 	cwndGain   int64
 
 	// Bandwidth and rounds.
-	bw            maxFilter // over ten rounds
-	rounds        int64
-	nextRound     uint64 // delivered at which the round ends
-	roundStart    bool
-	fullBW        int64
-	fullCount     int
-	fullReached   bool
-	cycle         int
-	cycleStamp    int64
-	minRTT        int64 // µs
-	minStamp      vtime.Time
-	probeDone     vtime.Time // end of PROBE_RTT; 0 = not decided
-	probeRound    bool
-	idleRestart   bool
-	priorCwnd     int
-	prevState     CAState
-	conservation  bool
-	restoreWindow bool
-	sampled       bool // an RTT sample has set the pacing rate
+	bw           maxFilter // over ten rounds
+	rounds       int64
+	nextRound    uint64 // delivered at which the round ends
+	roundStart   bool
+	fullBW       int64
+	fullCount    int
+	fullReached  bool
+	cycle        int
+	cycleStamp   int64
+	minRTT       int64 // µs
+	minStamp     vtime.Time
+	probeDone    vtime.Time // end of PROBE_RTT; 0 = not decided
+	probeRound   bool
+	idleRestart  bool
+	priorCwnd    int
+	prevState    CAState
+	conservation bool
+	sampled      bool // an RTT sample has set the pacing rate
 
 	ack ackAggregation
 	lt  longTerm

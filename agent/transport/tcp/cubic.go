@@ -13,20 +13,19 @@ import (
 // limited to 1.5 cwnd but growth is to half a segment per ACK, and the
 // Reno-friendly window is raised in steps of whole segments.
 type cubic struct {
-	cnt       int // ACKs per segment of growth
-	lastMax   int // window at the last reduction (W_max)
-	lastCwnd  int
-	lastTime  int64 // tick of the last update
-	origin    int
-	k         uint64 // 1/1024 s
-	delayMin  int64  // µs; 0 = none
-	epoch     int64  // tick when the epoch began; 0 = none
-	acks      int
-	renoCwnd  int // the Reno-friendly estimate (W_est)
-	hz        int64
-	jiffy     vtime.Duration
-	hystart   hystart
-	hystartOn bool
+	cnt      int // ACKs per segment of growth
+	lastMax  int // window at the last reduction (W_max)
+	lastCwnd int
+	lastTime int64 // tick of the last update
+	origin   int
+	k        uint64 // 1/1024 s
+	delayMin int64  // µs; 0 = none
+	epoch    int64  // tick when the epoch began; 0 = none
+	acks     int
+	renoCwnd int // the Reno-friendly estimate (W_est)
+	hz       int64
+	jiffy    vtime.Duration
+	hystart  hystart
 }
 
 const (
@@ -40,12 +39,12 @@ func (c *cubic) Init(now vtime.Time, w *Window) {
 	c.jiffy = w.Tick
 	c.hz = int64(vtime.Second) / int64(w.Tick)
 	c.reset()
-	c.hystartOn = true
+
 	c.hystart.round(now, w)
 }
 
 func (c *cubic) reset() {
-	*c = cubic{hz: c.hz, jiffy: c.jiffy, hystart: c.hystart, hystartOn: c.hystartOn}
+	*c = cubic{hz: c.hz, jiffy: c.jiffy, hystart: c.hystart}
 	c.hystart.found = false
 }
 
@@ -169,7 +168,7 @@ func (c *cubic) Acked(now vtime.Time, w *Window, _ int, rtt vtime.Duration) {
 	if c.delayMin == 0 || us < c.delayMin {
 		c.delayMin = us
 	}
-	if c.hystartOn && !c.hystart.found && w.InSlowStart() {
+	if !c.hystart.found && w.InSlowStart() {
 		c.hystart.update(now, w, us, c.delayMin)
 	}
 }

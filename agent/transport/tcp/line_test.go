@@ -39,7 +39,6 @@ type wire struct {
 	dup           float64
 	drop          func(s *Segment) bool
 	sent, dropped int
-	rttSum        vtime.Duration
 }
 
 type lineEvent struct {

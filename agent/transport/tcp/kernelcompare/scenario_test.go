@@ -9,7 +9,6 @@ import (
 
 // scenario is one bulk flow over one bottleneck.
 type scenario struct {
-	name  string
 	cc    string
 	rate  vtime.BitRate
 	rtt   vtime.Duration // propagation, both ways

@@ -13,9 +13,8 @@ import (
 // space is a network namespace of its own, held by one locked thread that
 // runs what it is given. The namespace dies with the thread and its sockets.
 type space struct {
-	do  chan func()
-	tap *os.File
-	fd  int
+	do chan func()
+	fd int
 }
 
 func newSpace(addr, peer string, mac, peerMAC byte) (*space, error) {

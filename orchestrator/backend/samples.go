@@ -8,10 +8,16 @@ import (
 
 func micros(t vtime.Time) int64 { return int64(t) / 1000 }
 
-// SampleRow is the row of one observation; what the side or the transport does
-// not know stays missing.
-func SampleRow(node int, s *proto.Sample) store.Sample {
-	row := store.Sample{Flow: s.Flow, Side: string(s.Side), Node: node, TUs: micros(s.T)}
+// SampleRow is the row of one observation.
+func SampleRow(node int, s *proto.Sample) (row store.Sample) {
+	FillSample(&row, node, s)
+	return row
+}
+
+// FillSample fills an empty row with one observation; what the side or the
+// transport does not know stays missing.
+func FillSample(row *store.Sample, node int, s *proto.Sample) {
+	row.Flow, row.Side, row.Node, row.TUs = s.Flow, string(s.Side), node, micros(s.T)
 	if s.Side == proto.Destination {
 		row.DeliveredBytes = store.Some(int64(s.Delivered))
 	}
@@ -20,7 +26,7 @@ func SampleRow(node int, s *proto.Sample) store.Sample {
 		row.RetransBytes = store.Some(int64(s.Retrans))
 	}
 	if s.CwndPackets > 0 { // a TCP connection's sender
-		tcpColumns(&row, s)
+		tcpColumns(row, s)
 	}
 	if s.Side == proto.Relay && (s.Held > 0 || s.CwndPackets > 0) {
 		row.HeldBytes = store.Some(int64(s.Held))
@@ -39,7 +45,6 @@ func SampleRow(node int, s *proto.Sample) store.Sample {
 		row.DataFrames = store.Some(s.DataFrames)
 		row.ControlFrames = store.Some(s.ControlFrames)
 	}
-	return row
 }
 
 func tcpColumns(row *store.Sample, s *proto.Sample) {

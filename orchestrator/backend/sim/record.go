@@ -78,7 +78,7 @@ func (s *series) add(node int, p *proto.Sample) {
 	for _, at := range s.flows[p.Flow] {
 		if at.node == node && at.side == p.Side {
 			if k := s.used[at.region]; k < s.length {
-				s.all[at.region*s.length+k] = backend.SampleRow(node, p)
+				backend.FillSample(&s.all[at.region*s.length+k], node, p)
 				s.used[at.region]++
 			}
 			return

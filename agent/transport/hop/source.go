@@ -1,19 +1,26 @@
 package hop
 
-import "github.com/hopbed/hopbed/netem/vtime"
+import (
+	"encoding/binary"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
 
 // pattern writes bytes that depend on the stream's seed and on their position
 // alone, so that a receiver can check any block by itself and no two blocks
 // are equal.
 func pattern(seed, pos uint64, buf []byte) {
-	var w uint64
-	for i := range buf {
-		p := pos + uint64(i)
-		if i == 0 || p&7 == 0 {
-			w = mix(seed ^ mix(p>>3))
-		}
-		buf[i] = byte(w >> (8 * (p & 7)))
+	var word [8]byte
+	if k := pos & 7; k != 0 && len(buf) > 0 { // the rest of a word
+		binary.LittleEndian.PutUint64(word[:], mix(seed^mix(pos>>3)))
+		n := copy(buf, word[k:])
+		buf, pos = buf[n:], pos+uint64(n)
 	}
+	for ; len(buf) >= 8; buf, pos = buf[8:], pos+8 {
+		binary.LittleEndian.PutUint64(buf, mix(seed^mix(pos>>3)))
+	}
+	binary.LittleEndian.PutUint64(word[:], mix(seed^mix(pos>>3)))
+	copy(buf, word[:])
 }
 
 // mix is the finaliser of splitmix64 (Steele, Lea, Flood 2014).

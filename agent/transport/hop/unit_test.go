@@ -25,6 +25,41 @@ func TestBlockHash(t *testing.T) {
 	}
 }
 
+// TestPattern: any part of a generator's bytes can be checked by itself, and
+// a changed byte is found.
+func TestPattern(t *testing.T) {
+	whole := make([]byte, 1000)
+	if n, last := Continual(7).Next(0, whole); n != 1000 || last {
+		t.Fatalf("Next = %d, %v", n, last)
+	}
+	r := rand.New(rand.NewPCG(9, 9))
+	for range 500 {
+		i := r.IntN(1000)
+		j := i + r.IntN(1001-i)
+		part := slices.Clone(whole[i:j])
+		if !CheckPattern(7, uint64(i), part) {
+			t.Fatalf("bytes %d…%d do not check", i, j)
+		}
+		if len(part) > 0 {
+			part[r.IntN(len(part))] ^= 1
+			if CheckPattern(7, uint64(i), part) {
+				t.Fatalf("bytes %d…%d check with one changed", i, j)
+			}
+		}
+	}
+	g, total := Sized(7, 2500), 0
+	for last := false; !last; {
+		var n int
+		if n, last = g.Next(0, whole); n == 0 {
+			t.Fatal("an empty block")
+		}
+		total += n
+	}
+	if total != 2500 {
+		t.Errorf("%d bytes of 2500", total)
+	}
+}
+
 func TestBitmap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

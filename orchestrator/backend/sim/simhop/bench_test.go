@@ -39,7 +39,9 @@ func (a *app) Deliver(now vtime.Time, d hop.Delivery) {
 }
 
 // Failed implements hop.App.
-func (a *app) Failed(now vtime.Time, f hop.FlowKey, err error) { a.t.Errorf("%v: flow %v: %v", now, f, err) }
+func (a *app) Failed(now vtime.Time, f hop.FlowKey, err error) {
+	a.t.Errorf("%v: flow %v: %v", now, f, err)
+}
 
 // router is one station's routes.
 type router struct {
@@ -58,7 +60,7 @@ func (r router) NextHop(dst hop.NodeID) (hop.NodeID, bool) {
 func newBed(t testing.TB, seed uint64, ch *wifi.Channel, cfg hop.Config, minDelivery float64) *bed {
 	t.Helper()
 	n := ch.N()
-	b := &bed{t: t, eng: des.New(), net: New(des.New(), n)}
+	b := &bed{t: t, eng: des.New()}
 	b.net = New(b.eng, n)
 	mac := MAC(wifi.DefaultMAC(wifi.StandardB), cfg)
 	med, err := wifi.NewMedium(b.eng, seed, ch, []wifi.MAC{mac}, b.net)

@@ -149,6 +149,9 @@ var pure = []struct {
 	{"agent/transport/hop", []string{"netem/vtime"}},
 	{"agent/transport/tcp", []string{"netem/vtime"}},
 	{"agent/workload", []string{"netem/vtime"}},
+	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
+	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/proto", "agent/transport", "agent/transport/hop",
+		"agent/transport/tcp", "agent/transport/relay", "agent/workload", "orchestrator/backend/sim/simhop"}},
 }
 
 // pureStd is what deterministic code needs of the standard library.

@@ -28,16 +28,16 @@ func (n *Node) startMicro(now vtime.Time, b *block) {
 }
 
 // pollMicro takes the next data packet of the oldest micro-block.
-func (n *Node) pollMicro(now vtime.Time) (Packet, bool) {
-	for n.microRing.len() > 0 {
-		b := *n.microRing.at(0)
-		p := n.sendData(b, Control)
-		if b.tx != txSending {
-			n.microRing.pop()
-		}
-		return p, true
+func (n *Node) pollMicro() (Packet, bool) {
+	if n.microRing.len() == 0 {
+		return Packet{}, false
 	}
-	return Packet{}, false
+	b := *n.microRing.at(0)
+	p := n.sendData(b, Control)
+	if b.tx != txSending {
+		n.microRing.pop()
+	}
+	return p, true
 }
 
 // announcedMicro takes the BSYN (or VBSYN) of a micro-block that is not

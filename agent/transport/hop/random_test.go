@@ -23,8 +23,11 @@ func randomConfig(r *rand.Rand) Config {
 		c.MemoryLimit = 2 * MaxBlockSize
 		c.BlockSize = vtime.Bytes(200_000 + r.IntN(800_000))
 	}
-	for _, b := range []*bool{&c.NoWithholding, &c.NoBackpressure, &c.NoTxop, &c.NoMicro, &c.GrantPoll, &c.E2ELiteral, &c.Unordered} {
+	for _, b := range []*bool{&c.NoWithholding, &c.NoBackpressure, &c.NoTxop, &c.NoMicro, &c.NoVirtual, &c.GrantPoll, &c.E2ELiteral, &c.Unordered} {
 		*b = r.IntN(6) == 0
+	}
+	if r.IntN(5) == 0 {
+		c.Gap = vtime.Duration(1+r.IntN(20)) * vtime.Millisecond
 	}
 	if r.IntN(3) == 0 {
 		c.GrantRepeat = vtime.Duration(20+r.IntN(300)) * vtime.Millisecond
@@ -100,8 +103,8 @@ func (w *world) mayhem(r *rand.Rand, cfg Config, flows []FlowKey, d vtime.Durati
 	for _, f := range flows {
 		end[f.Src], end[f.Dst] = true, true
 	}
-	if r.IntN(3) == 0 {
-		return
+	if cfg.NoVirtual || r.IntN(3) == 0 {
+		return // without end-to-end reliability nobody makes good what a relay loses
 	}
 	for until := w.now.Add(d); w.now < until; {
 		w.run(w.now.Add(vtime.Duration(1+r.IntN(8000))*vtime.Millisecond), nil)
@@ -112,7 +115,7 @@ func (w *world) mayhem(r *rand.Rand, cfg Config, flows []FlowKey, d vtime.Durati
 		case 1:
 			w.down[i] = false
 		case 2:
-			if !end[NodeID(i)] && !cfg.NoVirtual {
+			if !end[NodeID(i)] {
 				w.boot(NodeID(i), cfg)
 			}
 		case 3:

@@ -123,7 +123,7 @@ func (n *Node) poll(now vtime.Time) (Packet, bool) {
 				}
 				continue
 			}
-			if p, ok := n.pollMicro(now); ok {
+			if p, ok := n.pollMicro(); ok {
 				return n.give(now, p)
 			}
 			break

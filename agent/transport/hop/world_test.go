@@ -2,7 +2,6 @@ package hop
 
 import (
 	"container/heap"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -298,19 +297,6 @@ func (w *world) flush(x *testNode) {
 	}
 }
 
-// afterItsData checks that no BSYN is given to the MAC while data of its block
-// stand in the data queue.
-func (w *world) afterItsData(x *testNode, p Packet) {
-	if w.opt.feedback == blind || msgType(p.Buf[1]) != typeBSYN {
-		return
-	}
-	for _, d := range x.queues[Data] {
-		if string(d.buf[4:20]) == string(p.Buf[4:20]) && d.to == p.To { // the same flow and block
-			w.t.Fatalf("%v: node %d: a BSYN overtakes the data that it announces the end of", w.now, x.id)
-		}
-	}
-}
-
 // transmit sends the next frame of the node's queues.
 func (w *world) transmit(x *testNode) {
 	if x.busy {
@@ -400,65 +386,4 @@ func (w *world) run(t vtime.Time, stop func() bool) bool {
 	}
 	w.now = t
 	return false
-}
-
-// invariants checks what must hold after every event: the paper's limits of
-// backpressure and withholding, and the bounds of this package.
-func (w *world) invariants(x *testNode) {
-	n := x.n
-	granted := 0
-	for _, f := range n.flows {
-		if f.role == Relay && !n.cfg.NoBackpressure {
-			if k := f.slots(); k > n.cfg.H {
-				w.t.Fatalf("%v: node %d holds or reserves %d blocks of flow %v, H is %d", w.now, x.id, k, f.key, n.cfg.H)
-			}
-		}
-		if f.role == Relay && f.microBytes() > n.cfg.MicroWindow {
-			w.t.Fatalf("%v: node %d holds %d B of micro-blocks of flow %v", w.now, x.id, f.microBytes(), f.key)
-		}
-		for i, b := range f.blocks {
-			if b.rx == rxGranted && !b.micro {
-				granted++
-			}
-			if i > 0 && f.blocks[i-1].id >= b.id {
-				w.t.Fatalf("%v: node %d: blocks of flow %v out of order", w.now, x.id, f.key)
-			}
-			if b.buf != nil && b.rx != rxComplete && len(b.buf) != b.size {
-				w.t.Fatalf("%v: node %d: buffer of %d B for a block of %d", w.now, x.id, len(b.buf), b.size)
-			}
-		}
-		if len(f.blocks) > MaxWindow+maxRequests {
-			w.t.Fatalf("%v: node %d: %d blocks of flow %v", w.now, x.id, len(f.blocks), f.key)
-		}
-	}
-	if granted > 1 && !n.cfg.NoWithholding {
-		w.t.Fatalf("%v: node %d has %d granted large blocks", w.now, x.id, granted)
-	}
-	if n.memory > 2*n.cfg.MemoryLimit+vtime.Bytes(len(n.flows))*MaxBlockSize {
-		w.t.Fatalf("%v: node %d uses %d B", w.now, x.id, n.memory)
-	}
-	if w.opt.feedback != blind && n.mac[Data].waiting() > n.cfg.QueueAhead {
-		w.t.Fatalf("%v: node %d has %d data packets ahead", w.now, x.id, n.mac[Data].waiting())
-	}
-}
-
-// summary describes the nodes' state, for a test that fails.
-func (w *world) summary() string {
-	s := ""
-	for _, x := range w.nodes {
-		if x.n == nil {
-			continue
-		}
-		s += fmt.Sprintf("node %d: control %d ring %d draining %d waiting %d granted %v mem %d mac %+v stats %+v\n", x.id,
-			x.n.control.len(), x.n.ring.len(), x.n.draining.len(), len(x.n.waiting), x.n.granted != nil, x.n.memory, x.n.mac, x.n.Stats())
-		for _, f := range x.n.flows {
-			st, _ := x.n.FlowStats(f.key)
-			s += fmt.Sprintf("  flow %+v cum %d next %d base %d\n", st, f.cum, f.nextID, f.base)
-			for _, b := range f.blocks {
-				s += fmt.Sprintf("    block %d rx %d tx %d attempt %d have %d/%d next %d tok %d/%d stale %v timers %v %v %v\n",
-					b.id, b.rx, b.tx, b.attempt, b.nhave, b.count, b.next, b.tok, b.tokAttempt, b.stale, b.rxTimer.pos, b.txTimer.pos, b.vtTimer.pos)
-			}
-		}
-	}
-	return s
 }

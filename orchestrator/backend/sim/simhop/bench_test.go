@@ -118,17 +118,6 @@ func (b *bed) routes(ch *wifi.Channel, mac wifi.MAC, minDelivery float64) {
 	}
 }
 
-func (b *bed) hops(i, d int) int {
-	k := 0
-	for ; i != d; i = b.next[i][d] {
-		if b.next[i][d] < 0 || k > 100 {
-			return -1
-		}
-		k++
-	}
-	return k
-}
-
 // flow opens an endless flow and returns its key.
 func (b *bed) flow(id, src, dst int, block vtime.Bytes) hop.FlowKey {
 	b.t.Helper()

@@ -171,7 +171,6 @@ var variants = []variant{
 	{"poll", func(c *Config) { c.GrantPoll = true }},
 	{"regrant", func(c *Config) { c.GrantRepeat = 100 * vtime.Millisecond }},
 	{"no-quick-bsyn", func(c *Config) { c.BSYNQuick = 0 }},
-	{"gap", func(c *Config) { c.Gap = 8 * vtime.Millisecond }},
 	{"literal-timeout", func(c *Config) { c.E2ELiteral = true }},
 	{"unordered", func(c *Config) { c.Unordered = true }},
 }

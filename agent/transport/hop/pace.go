@@ -2,7 +2,7 @@ package hop
 
 import "github.com/hopbed/hopbed/netem/vtime"
 
-// The variant "gap": a node that has blocks of several flows leaves the air
+// Config.Gap: a node that has blocks of several flows leaves the air
 // idle for a while after each txop. It is not in the paper.
 //
 // Without ARQ a sender never learns that its bursts destroy those of a sender

@@ -37,8 +37,8 @@ func (*Backend) Name() string { return Name }
 func (*Backend) Overhead() time.Duration { return 500 * time.Millisecond }
 
 // typicalSpeed is what thirty flows over twenty nodes at 802.11b reach on one
-// core; smaller networks are faster, larger and faster ones slower.
-const typicalSpeed = 300
+// core of a busy machine; small networks are faster, large and fast ones slower.
+const typicalSpeed = 150
 
 // Speed implements backend.Backend.
 func (*Backend) Speed() float64 { return typicalSpeed }

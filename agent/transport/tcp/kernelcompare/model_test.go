@@ -154,6 +154,12 @@ func runModel(t testing.TB, s scenario, seed uint64, edit func(*tcp.Config)) res
 		f.eng.RunUntil(start.Add(200 * vtime.Microsecond))
 		start = f.eng.Now()
 	}
+	for _, h := range f.src { // the kernel's interval begins when all are connected
+		for h.conn.State() == tcp.SynSent {
+			start = start.Add(vtime.Millisecond)
+			f.eng.RunUntil(start)
+		}
+	}
 	begin := start.Add(vtime.FromSeconds(s.warm))
 	f.eng.RunUntil(begin)
 	m := f.mark()

@@ -77,7 +77,45 @@ func (s *Source) Run(ctx context.Context, sched transport.Schedule) {
 	s.finish(sched.Clock.Now(), stop, ctx.Err() != nil, err)
 }
 
+// run connects and sends, again where the connection turns out never to have
+// stood.
 func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time) error {
+	for {
+		err := s.attempt(ctx, clock, stop)
+		if !errors.Is(err, unix.ECONNRESET) || !s.neverStood() || !s.again() {
+			return err
+		}
+	}
+}
+
+// neverStood says whether the other end's kernel can have no part in the
+// connection: it answered the SYN, none of our acknowledgements reached it
+// before it gave up repeating that answer (Linux: tcp_synack_retries, about a
+// minute), and what we sent later met a closed port. Under starvation this
+// happens; for an application it is a failed attempt to connect, that was seen
+// late. The kernel counts the SYN as one acknowledged byte.
+func (s *Source) neverStood() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sample, ok := s.sampleLocked(0)
+	return ok && sample.Acked <= 1
+}
+
+// again puts the source back to before its first byte.
+func (s *Source) again() bool {
+	app, err := workload.NewSource(s.flow.Workload)
+	if err != nil {
+		return false // it was valid once
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	Abort(s.conn)
+	s.app, s.conn, s.started = app, nil, false
+	return true
+}
+
+// attempt makes one connection and uses it to its end.
+func (s *Source) attempt(ctx context.Context, clock transport.Clock, stop vtime.Time) error {
 	conn, err := s.connect(ctx, clock, stop)
 	if err != nil {
 		return err

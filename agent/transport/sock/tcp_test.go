@@ -155,6 +155,38 @@ func TestTCPSetUpUnderLoss(t *testing.T) {
 	t.Logf("flow 1 stood after %v and %d attempts", r.SetupTime, r.Attempts)
 }
 
+// The other end answers the SYN, hears nothing, gives the half-open connection
+// up, and resets what comes later: to the flow a failed attempt to connect. The
+// flow then stands by another connection, and every byte is counted once.
+func TestTCPConnectionThatNeverStood(t *testing.T) {
+	l := agenttest.New(t, 2, agenttest.Options{})
+	fast := agenttest.Link{Rate: 10 * vtime.MbitPerSecond}
+	l.SetDirection(0, 1, fast)
+	l.SetDirection(1, 0, agenttest.Link{Rate: fast.Rate, Delay: 300 * vtime.Millisecond})
+	f := l.Flow(continual(0, "tcp/reno", 0, 1))
+	l.ConfigureChain([]proto.Flow{f}, func(c *proto.Configure) {
+		c.Sysctls = append(c.Sysctls, proto.Sysctl{Key: "net.ipv4.tcp_synack_retries", Value: "0"})
+	})
+	const end = 9 * second
+	epoch := l.Start(0, end)
+	// The SYN is on its way when the link towards the destination goes down.
+	for passed, _ := l.Frames(0, 1); passed == 0; passed, _ = l.Frames(0, 1) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	l.SetDirection(0, 1, agenttest.Link{Down: true})
+	time.Sleep(3 * time.Second)
+	l.SetLink(0, 1, fast)
+	rs := l.Finish(epoch, end)
+	src, dst := agenttest.Result(t, rs, 0, proto.Source), agenttest.Result(t, rs, 0, proto.Destination)
+	if src.Error != nil || dst.Error != nil || dst.Total == 0 || dst.Total > src.Total {
+		t.Fatalf("source %+v, destination %+v", src, dst)
+	}
+	if src.Attempts < 2 || src.SetupTime < 3*vtime.Second {
+		t.Errorf("the flow stood after %v and %d attempts; the first connection cannot have", src.SetupTime, src.Attempts)
+	}
+	t.Logf("stood after %v and %d attempts, %v delivered", src.SetupTime, src.Attempts, dst.Total)
+}
+
 // The destination's program dies in the middle: the source reports it.
 func TestTCPDeathOfTheOtherEnd(t *testing.T) {
 	l := agenttest.New(t, 2, agenttest.Options{})

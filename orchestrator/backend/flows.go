@@ -78,6 +78,9 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 		row.Counters["connect_attempts"] = int64(a.src.Attempts)
 	}
 	for _, r := range a.relays {
+		if r.MaxHeld == 0 {
+			continue // Hop counts blocks, not bytes
+		}
 		row.Counters["relay_max_held_bytes"] = max(row.Counters["relay_max_held_bytes"], int64(r.MaxHeld))
 	}
 	if c.Flows[s.Flows[row.Flow].Group].Transport.Family() == spec.FamilyHop {

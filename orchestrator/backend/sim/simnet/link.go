@@ -10,11 +10,14 @@ import (
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
-// app is what uses a connection. serve is called whenever something may have
-// changed at s; it reads and writes, and flushes any other socket that it
-// touched.
+// app is what uses a connection.
 type app interface {
+	// serve is called whenever something may have changed at s; it reads and
+	// writes, and flushes any other socket that it touched.
 	serve(now vtime.Time, s *socket)
+	// lost says that the attempt failed: nothing that was written to it has
+	// arrived, and the next one begins anew.
+	lost(l *link)
 }
 
 // link is one connection of a flow between two nodes, and what the node that
@@ -134,6 +137,7 @@ func (l *link) failed(now vtime.Time, c *tcp.Conn) {
 	}
 	l.established = vtime.Never
 	l.client.kill(now, false)
+	l.app.lost(l)
 	at := now.Add(l.pause)
 	l.pause = min(2*l.pause, retryMost)
 	if at < l.until {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -70,6 +71,30 @@ func TestResetBeforeAnythingArrived(t *testing.T) {
 	}
 	if d := l.dst(0); d.Total > s.Total {
 		t.Errorf("%d B arrived of %d", d.Total, s.Total)
+	}
+}
+
+// TestRelayMeetsAResetToo: the same between a relay and the next hop; what the
+// relay had written is not lost.
+func TestRelayMeetsAResetToo(t *testing.T) {
+	f := proto.Flow{Transport: "hop-by-hop-tcp/cubic", Src: 0, Dst: 2, Path: []int{0, 1, 2}, Workload: workload.Spec{Kind: workload.Sized, Size: 100_000}}
+	l := newLab(t, positions(0, 200, 400), testMAC(), func(c *Config) { c.Warmup, c.End = 0, 140*sec }, f)
+	out := l.net.flows[0].(*stream).links[1]
+	for out.server == nil || out.server.conn.State() != tcp.SynReceived {
+		if !l.eng.Step() {
+			t.Fatal("nothing happens")
+		}
+	}
+	l.loss(1, 2, 1)
+	l.runTo(70 * sec)
+	if r := l.net.flows[0].(*stream).relays[0]; out.attempts == 1 && r.moved == 0 {
+		t.Error("the relay has written nothing before the reset: the case is too easy")
+	}
+	l.loss(1, 2, 0)
+	l.finish()
+	d := l.dst(0)
+	if r := l.side(0, proto.Relay, 1); r.Attempts != 2 || r.Error != nil || !d.Finished || d.Total != 100_000 {
+		t.Errorf("%+v\n%+v", r, d)
 	}
 }
 

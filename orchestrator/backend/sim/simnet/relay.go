@@ -104,6 +104,13 @@ func (r *relay) empty(now vtime.Time) bool {
 	return n > 0
 }
 
+// rewind takes back what was written to a connection that the next hop never
+// accepted: all that this relay has passed on.
+func (r *relay) rewind() {
+	r.held += r.moved
+	r.moved, r.header, r.closed = 0, relayHeader, false
+}
+
 // kept is what this relay holds of the flow: in its buffer, received and not
 // read, and sent and not acknowledged by the next hop.
 func (r *relay) kept() vtime.Bytes {

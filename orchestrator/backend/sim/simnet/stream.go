@@ -91,14 +91,7 @@ func (s *stream) end(now vtime.Time) {
 // serve implements app.
 func (s *stream) serve(now vtime.Time, k *socket) {
 	l := k.link
-	before := l.attempts
-	ready := l.watch(now, k)
-	if l.index == 0 && k == l.client && l.established == vtime.Never && s.app.Taken() > 0 && l.attempts == before {
-		// The other end had never accepted: the next attempt begins anew. The
-		// workload was valid when the flow was made.
-		_ = s.restart()
-	}
-	if !ready {
+	if !l.watch(now, k) {
 		return
 	}
 	switch {
@@ -110,6 +103,17 @@ func (s *stream) serve(now vtime.Time, k *socket) {
 		s.relays[l.index].serve(now, k)
 	default:
 		s.relays[l.index-1].serve(now, k)
+	}
+}
+
+// lost implements app.
+func (s *stream) lost(l *link) {
+	if l.index > 0 {
+		s.relays[l.index-1].rewind()
+		return
+	}
+	if err := s.restart(); err != nil {
+		panic(fmt.Sprintf("simnet: flow %d: the workload was valid once: %v", s.order.ID, err))
 	}
 }
 

@@ -31,12 +31,18 @@ func Ratio(a, b Blocks, seed uint64, stat func([]float64) float64) Estimate {
 }
 
 // MedianRatio estimates the median over repetitions of stat(a)/stat(b) within
-// each repetition.
+// each repetition. A repetition in which both are 0 counts as no difference,
+// with a warning: leaving it out would favour the side that is ahead elsewhere.
 func MedianRatio(a, b Blocks, seed uint64, stat func([]float64) float64) Estimate {
 	mustPair(a, b)
 	each := make([]float64, len(a))
+	neither := 0
 	for i := range a {
-		each[i] = divide(stat(a[i]), stat(b[i]))
+		x, y := stat(a[i]), stat(b[i])
+		if each[i] = divide(x, y); x == 0 && y == 0 {
+			each[i] = 1
+			neither++
+		}
 	}
 	e := Bootstrap(len(a), seed, func(r []int) float64 {
 		x := make([]float64, len(r))
@@ -48,6 +54,9 @@ func MedianRatio(a, b Blocks, seed uint64, stat func([]float64) float64) Estimat
 		}
 		return Median(x)
 	})
+	if neither > 0 {
+		e.warn("both sides are 0 in %d of %d repetitions: counted as no difference, ×1", neither, len(a))
+	}
 	return judgeRatio(e)
 }
 

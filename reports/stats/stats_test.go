@@ -231,3 +231,21 @@ func TestPairingCounts(t *testing.T) {
 		t.Errorf("unpaired, the interval is %v to %v", loose.Lo, loose.Hi)
 	}
 }
+
+// Two sides that both have nothing do not differ: dropping such a repetition
+// would flatter whoever is ahead in the others.
+func TestMedianRatioCountsNothingAgainstNothing(t *testing.T) {
+	a := Blocks{{0, 0}, {20, 20}, {30, 30}, {40, 40}, {50, 50}}
+	b := Blocks{{0, 0}, {10, 10}, {10, 10}, {10, 10}, {10, 10}}
+	e := MedianRatio(a, b, 1, Median)
+	if e.Value != 3 || e.N != 5 || !e.HasInterval { // of 1, 2, 3, 4, 5
+		t.Errorf("%+v, want the median 3 of five ratios", e)
+	}
+	found := false
+	for _, w := range e.Warnings {
+		found = found || strings.Contains(w, "both sides are 0 in 1 of 5")
+	}
+	if !found {
+		t.Errorf("no warning about it: %v", e.Warnings)
+	}
+}

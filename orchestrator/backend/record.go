@@ -52,7 +52,7 @@ func newFlow(c *spec.Config, f topology.Flow) store.Flow {
 	row := store.Flow{
 		Flow: f.ID, Transport: string(g.Transport), Workload: string(g.Workload.Kind),
 		Src: f.Src, Dst: f.Dst, Hops: f.Hops(), Path: f.Path,
-		StartS: 0, StopS: (c.Warmup + c.Duration).Seconds(),
+		StartS: startOf(c, &g).Seconds(), StopS: (c.Warmup + c.Duration).Seconds(),
 		Status: store.FlowFailed, Error: "the run gave no result for this flow",
 		Counters: store.Counters{},
 	}

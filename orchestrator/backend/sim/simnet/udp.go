@@ -24,7 +24,6 @@ type udpFlow struct {
 	start   vtime.Time
 	running bool
 	sent    uint64
-	refused uint64
 
 	meter     *workload.Meter
 	received  int64

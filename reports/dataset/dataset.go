@@ -29,6 +29,12 @@ type Group struct {
 	Backend   string
 	Condition store.Params // the point without the parameter that names the transport
 	Series    []Series     // in the order of the plan
+	// Sized tells that every flow has a fixed amount of data to deliver: they
+	// are compared by completion time (seconds, less is better), not goodput.
+	Sized bool
+	// Mixed tells that several transports ran at once, on one channel. They met
+	// each other and not the same conditions, so there is no ratio between them.
+	Mixed bool
 }
 
 // Series are the valid repetitions of one transport in a group.
@@ -47,6 +53,8 @@ type Rep struct {
 	// Unmeasured counts flows of a valid run that have no goodput. They are
 	// missing from every statistic.
 	Unmeasured int
+	// Sized is that of the group.
+	Sized bool
 }
 
 // Title names the group: its conditions and back end, "" conditions being one
@@ -70,8 +78,11 @@ func (g *Group) Find(transport string) *Series {
 
 // Baseline returns the series that the others are compared with: the one
 // named, else the first end-to-end TCP of the plan, else nil. It does not
-// depend on results.
+// depend on results. Transports that shared the channel have no baseline.
 func (g *Group) Baseline(named string) *Series {
+	if g.Mixed {
+		return nil
+	}
 	if named != "" {
 		return g.Find(named)
 	}
@@ -155,6 +166,7 @@ func (s *Set) group(byRun map[int64][]store.Flow) {
 				rep.Unmeasured++
 			}
 		}
+		grp.Mixed = grp.Mixed || len(order) > 1
 		if len(order) == 0 { // a run that failed before it had flows
 			order = []string{r.Transport}
 		}
@@ -170,7 +182,15 @@ func (s *Set) group(byRun map[int64][]store.Flow) {
 		leftOut[r.Key()] = true
 	}
 	for g := range s.Groups {
+		var all []store.Flow
 		for i := range s.Groups[g].Series {
+			all = append(all, s.Groups[g].Series[i].Flows()...)
+		}
+		s.Groups[g].Sized = sized(all)
+		for i := range s.Groups[g].Series {
+			for j := range s.Groups[g].Series[i].Reps {
+				s.Groups[g].Series[i].Reps[j].Sized = s.Groups[g].Sized
+			}
 			reps := s.Groups[g].Series[i].Reps
 			sort.SliceStable(reps, func(a, b int) bool {
 				if reps[a].Run.Repetition != reps[b].Run.Repetition {
@@ -243,11 +263,22 @@ func (r *Rep) Goodputs() []float64 {
 	return x
 }
 
-// Blocks returns the goodputs in b/s, one block for each repetition.
+// value is what flows are compared by: the completion time in seconds of sized
+// flows, the goodput in b/s of others.
+func (r *Rep) value(f *store.Flow) float64 {
+	if r.Sized {
+		t, _ := CompletionTime(&r.Run, f)
+		return t
+	}
+	return f.GoodputBps.V
+}
+
+// Blocks returns what flows are compared by, one block for each repetition:
+// goodputs in b/s, or completion times in seconds when the group is sized.
 func (s *Series) Blocks() stats.Blocks {
 	b := make(stats.Blocks, len(s.Reps))
 	for i := range s.Reps {
-		b[i] = s.Reps[i].Goodputs()
+		b[i] = chosen(&s.Reps[i], func(*store.Flow) bool { return true })
 	}
 	return b
 }
@@ -268,6 +299,8 @@ type Summary struct {
 	LeftOut   int
 	Flows     int // measured, over all repetitions
 	Goodput   stats.Summary
+	// Completion describes sized flows; it is nil unless the group is sized.
+	Completion *Completion
 	// AggregateBps is the sum of the goodputs of a repetition, Jain its index
 	// and StarvedShare its share of flows below stats.StarvedBelowBps; each is
 	// the mean over repetitions, NaN when there is none.
@@ -311,6 +344,10 @@ func (s *Series) Summary() Summary {
 		}
 	}
 	sum.Flows = len(all)
+	if len(s.Reps) > 0 && s.Reps[0].Sized {
+		c := Completions(s.Reps)
+		sum.Completion = &c
+	}
 	sum.Goodput = stats.Summarise(all)
 	sum.AggregateBps, sum.Jain, sum.StarvedShare = stats.Mean(aggregate), stats.Mean(jain), stats.Mean(starved)
 	sum.SetupS = stats.Median(setup)

@@ -10,9 +10,10 @@ import (
 
 // Pairs are the repetitions that two series have in common, block by block.
 type Pairs struct {
-	A, B        stats.Blocks // goodputs in b/s
+	A, B        stats.Blocks // goodputs in b/s, or completion times in seconds
 	Repetitions []int
 	Warnings    []string
+	a, b        []Rep // those repetitions
 }
 
 // Pair matches the repetitions of two series of a group. Two repetitions are a
@@ -43,11 +44,16 @@ func PairFlows(a, b *Series, choose func(*store.Flow) bool) Pairs {
 			p.A = append(p.A, chosen(ra, choose))
 			p.B = append(p.B, chosen(rb, choose))
 			p.Repetitions = append(p.Repetitions, ra.Run.Repetition)
+			p.a, p.b = append(p.a, *ra), append(p.b, *rb)
 			delete(other, ra.Run.Repetition)
 		}
 	}
 	if alone += len(other); alone > 0 {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("%d repetitions of %s and %s have no valid partner and are not compared", alone, a.Transport, b.Transport))
+		what := fmt.Sprintf("%d repetitions of %s and %s have no valid partner and are not compared", alone, a.Transport, b.Transport)
+		if alone == 1 {
+			what = fmt.Sprintf("1 repetition of %s and %s has no valid partner and is not compared", a.Transport, b.Transport)
+		}
+		p.Warnings = append(p.Warnings, what)
 	}
 	return p
 }
@@ -56,7 +62,7 @@ func chosen(r *Rep, choose func(*store.Flow) bool) []float64 {
 	var x []float64
 	for i := range r.Flows {
 		if choose(&r.Flows[i]) {
-			x = append(x, r.Flows[i].GoodputBps.V)
+			x = append(x, r.value(&r.Flows[i]))
 		}
 	}
 	return x
@@ -66,6 +72,14 @@ func chosen(r *Rep, choose func(*store.Flow) bool) []float64 {
 type Ratios struct {
 	Transport, Baseline string
 	Repetitions         int
+	// Sized flows are compared by completion time, and the ratio is turned
+	// round, time of the baseline over time of the transport: above 1 is faster
+	// here as well. There is no Mean nor Aggregate of them (N is 0), since a
+	// mean over flows that had not completed has no meaning.
+	Sized bool
+	// What those ratios are of Q1, Median and Q3, and of PerRepetition.
+	Bounds             [3]Bound
+	PerRepetitionBound Bound
 	// Ratios of the quantiles, the mean and the sum over the flows of all
 	// paired repetitions.
 	Q1, Median, Q3, Mean, Aggregate stats.Estimate
@@ -81,15 +95,28 @@ type Ratios struct {
 func Compare(a, b *Series, seed uint64) Ratios {
 	p := Pair(a, b)
 	r := Ratios{Transport: a.Transport, Baseline: b.Transport, Repetitions: len(p.A), Warnings: p.Warnings}
+	if r.Sized = len(a.Reps) > 0 && a.Reps[0].Sized; r.Sized {
+		p.A, p.B = p.B, p.A
+	}
 	quantile := func(q float64) func([]float64) float64 {
 		return func(x []float64) float64 { return stats.Quantile(stats.Sorted(x), q) }
 	}
 	r.Q1 = stats.Ratio(p.A, p.B, seed, quantile(0.25))
 	r.Median = stats.Ratio(p.A, p.B, seed, stats.Median)
 	r.Q3 = stats.Ratio(p.A, p.B, seed, quantile(0.75))
-	r.Mean = stats.Ratio(p.A, p.B, seed, stats.Mean)
-	r.Aggregate = stats.Ratio(p.A, p.B, seed, stats.Sum)
+	if !r.Sized {
+		r.Mean = stats.Ratio(p.A, p.B, seed, stats.Mean)
+		r.Aggregate = stats.Ratio(p.A, p.B, seed, stats.Sum)
+	}
 	r.PerRepetition = stats.MedianRatio(p.A, p.B, seed, stats.Median)
+	if r.Sized {
+		r.Bounds = bounds(p.a, p.b)
+		var each []Bound
+		for i := range p.a {
+			each = append(each, bounds(p.a[i:i+1], p.b[i:i+1])[1])
+		}
+		r.PerRepetitionBound = together(each)
+	}
 	for i := range p.A {
 		one := stats.Ratio(p.A[i:i+1], p.B[i:i+1], seed, stats.Median)
 		r.Each = append(r.Each, one.Value)
@@ -108,10 +135,11 @@ type HopRow struct {
 // HopCell is one series' part of a HopRow.
 type HopCell struct {
 	Transport string
-	Goodput   stats.Summary
-	// Gain is the ratio of the medians to the baseline's; N is 0 in the
-	// baseline's own cell.
-	Gain stats.Estimate
+	Values    stats.Summary // goodputs in b/s, or completion times in seconds
+	// Gain is the ratio of the medians to the baseline's (turned round for
+	// completion times: above 1 is faster); N is 0 in the baseline's own cell.
+	Gain  stats.Estimate
+	Bound Bound // of Gain
 }
 
 // ByHops describes the flows of a group by their hop count, with gains over
@@ -138,10 +166,15 @@ func ByHops(g *Group, baseline *Series, seed uint64) []HopRow {
 			for j := range s.Reps {
 				x = append(x, chosen(&s.Reps[j], has)...)
 			}
-			cell := HopCell{Transport: s.Transport, Goodput: stats.Summarise(x)}
+			cell := HopCell{Transport: s.Transport, Values: stats.Summarise(x)}
 			if baseline != nil && s != baseline {
 				p := PairFlows(s, baseline, has)
-				cell.Gain = stats.Ratio(withFlows(p.A, p.A, p.B), withFlows(p.B, p.A, p.B), seed, stats.Median)
+				over, under := withFlows(p.A, p.A, p.B), withFlows(p.B, p.A, p.B)
+				if g.Sized {
+					over, under = under, over
+					cell.Bound = bounds(withHops(p.a, h), withHops(p.b, h))[1]
+				}
+				cell.Gain = stats.Ratio(over, under, seed, stats.Median)
 			}
 			row.Cells = append(row.Cells, cell)
 		}

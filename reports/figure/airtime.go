@@ -9,6 +9,7 @@ import (
 type Airtime struct {
 	Label string
 	Nodes []NodeAirtime
+	Why   string // there are no nodes, "" for a back end that has no account
 }
 
 // NodeAirtime are shares that add up to 1.
@@ -70,7 +71,11 @@ func AirtimeBars(id string, series []Airtime) *Figure {
 			}
 		}
 		if len(s.Nodes) == 0 {
-			f.text("hb-k", "start", p.left+6, p.top+16, "not accounted for by this back end")
+			why := s.Why
+			if why == "" {
+				why = "not accounted for by this back end"
+			}
+			f.text("hb-k", "start", p.left+6, p.top+16, why)
 		}
 		f.line("hb-axis", pt{p.left, p.bottom}, pt{p.right, p.bottom})
 		y = p.bottom + 10

@@ -15,7 +15,7 @@ type axis struct {
 	lo, hi   float64
 	from, to float64 // positions of lo and hi
 	strip    float64 // signed length of the strip before from, 0 for none
-	stripAs  string  // its tick: "0" or "<10"
+	stripAs  string  // its tick: "<10"
 	step     float64 // of a linear axis, 0 for a step that fits
 }
 
@@ -52,19 +52,14 @@ func logAxis(values []float64) axis {
 	if a.hi/a.lo > 1e6 {
 		a.lo = a.hi / 1e6
 	}
-	zeroOnly := true
 	for _, v := range values {
-		if v < a.lo {
-			below = true
-			zeroOnly = zeroOnly && v == 0
-		}
+		below = below || v < a.lo
 	}
 	if below {
 		a.strip = 1 // the length is set with the positions
-		a.stripAs = "0"
-		if !zeroOnly {
-			a.stripAs = "<" + siNumber(a.lo)
-		}
+		// Not "0", even when all of these values are: a quantile between one of
+		// them and the next flow stands here too.
+		a.stripAs = "<" + siNumber(a.lo)
 	}
 	return a
 }

@@ -1,27 +1,33 @@
 package figure
 
 import (
-	"fmt"
+	"math"
 
 	"github.com/hopbed/hopbed/reports/stats"
 )
 
 // Box draws quartiles with every flow beneath: one row for each series.
-func Box(id string, series []Series) *Figure {
+func Box(id string, m Measure, series []Series) *Figure {
 	f := &Figure{ID: id, Title: "Goodput of flows: quartiles and every flow", width: Width,
 		Caption: "Box: lower quartile, median (thick) and upper quartile. Whiskers: 5 % and 95 %. Every dot is one flow of one repetition. The dotted line marks 10 kb/s."}
-	f.data.cols = []string{"transport", "p5_bps", "q1_bps", "median_bps", "q3_bps", "p95_bps", "flows"}
+	if m.name == Completion.name {
+		f.Title = "Completion time of flows: quartiles and every flow"
+		f.Caption = "Box: lower quartile, median (thick) and upper quartile; further left is faster. Whiskers: 5 % and 95 %. Every dot is one flow of one repetition. A flow that had not completed is hollow and stands at the time when its run ended: its true time is longer, and so is a quantile that rests on it."
+	}
+	f.data.cols = []string{"transport", "p5_" + m.unit, "q1_" + m.unit, "median_" + m.unit, "q3_" + m.unit, "p95_" + m.unit, "flows"}
 	const row = 78.0
 	p := frame{left: 14, right: plotRight, top: 4, bottom: 4 + row*float64(len(series))}
-	p.x = logAxis(append(allValues(series), stats.StarvedBelowBps))
+	p.x = logAxis(m.shown(allValues(series)))
 	p.x.place(p.left, p.right, strip)
-	f.xAxis(&p, 6, "goodput (b/s)", true)
-	at := p.x.at(stats.StarvedBelowBps)
-	f.line("hb-mark", pt{at, p.top}, pt{at, p.bottom})
+	f.xAxis(&p, 6, m.axis(), true)
+	if m.mark > 0 {
+		at := p.x.at(m.mark)
+		f.line("hb-mark", pt{at, p.top}, pt{at, p.bottom})
+	}
 	for i, s := range series {
 		top := p.top + row*float64(i)
 		f.line("hb-grid", pt{p.left, top}, pt{p.right, top})
-		sorted := stats.Sorted(s.Values)
+		sorted := stats.Sorted(append(append([]float64(nil), s.Values...), s.Open...))
 		if len(sorted) == 0 {
 			f.text("hb-b hb-halo", "start", p.left+4, top+15, s.Label)
 			f.text("hb-k", "start", p.left+4, top+34, "no valid run")
@@ -29,7 +35,7 @@ func Box(id string, series []Series) *Figure {
 			continue
 		}
 		q := func(p float64) float64 { return stats.Quantile(sorted, p) }
-		f.text("hb-b hb-halo", "start", p.left+4, top+15, fmt.Sprintf("%s: median %s", s.Label, Rate(q(0.5))))
+		f.text("hb-b hb-halo", "start", p.left+4, top+15, s.Label+": median "+s.median(&m))
 		f.data.add(s.Label, q(.05), q(.25), q(.5), q(.75), q(.95), len(sorted))
 		mid, half := top+33.0, 9.0
 		class := seriesClass(i)
@@ -41,13 +47,31 @@ func Box(id string, series []Series) *Figure {
 		}
 		f.rect("hb-box "+class, x(q(.25)), mid-half, x(q(.75))-x(q(.25)), 2*half)
 		f.line("hb-median "+class, pt{x(q(.5)), mid - half}, pt{x(q(.5)), mid + half})
-		for j, v := range sorted {
+		for j, v := range append(stats.Sorted(s.Values), s.Open...) {
+			dot := "hb-dot"
+			if j >= len(s.Values) {
+				dot = "hb-hollow"
+			}
 			// Spread by a fixed pattern, so that equal values stay visible.
-			f.marker(i, "hb-dot", x(v)+spread(j, 5)*jitterX(v, p.x.lo), mid+half+8+24*(0.5+spread(j, 3)), 1.9)
+			f.marker(i, dot, x(v)+spread(j, 5)*jitterX(v, p.x.lo), mid+half+8+24*(0.5+spread(j, 3)), 1.9)
 		}
 	}
 	f.height = p.bottom + 38
 	return f
+}
+
+// median is the median in words; it is at least that when it rests on a flow
+// that had not completed.
+func (s *Series) median(m *Measure) string {
+	v := stats.Sorted(s.Values)
+	n := len(v)
+	for range s.Open {
+		v = append(v, math.Inf(1))
+	}
+	if math.IsInf(stats.Quantile(v, 0.5), 1) {
+		return "≥\u00a0" + m.format(stats.Median(append(v[:n:n], s.Open...)))
+	}
+	return m.format(stats.Quantile(v, 0.5))
 }
 
 // spread returns a fixed sequence in [−½, ½) that fills the interval evenly

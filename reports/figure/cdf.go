@@ -2,6 +2,7 @@ package figure
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/hopbed/hopbed/reports/stats"
 )
@@ -11,6 +12,9 @@ import (
 type Series struct {
 	Label  string
 	Values []float64
+	// Open are the times at which flows that had not completed were given up,
+	// of a completion time only.
+	Open []float64
 }
 
 const (
@@ -23,7 +27,7 @@ const (
 func allValues(series []Series) []float64 {
 	var all []float64
 	for _, s := range series {
-		all = append(all, s.Values...)
+		all = append(append(all, s.Values...), s.Open...)
 	}
 	return all
 }
@@ -40,23 +44,30 @@ func (f *Figure) lineLegend(y float64, series []Series) float64 {
 	return f.legend(6, y, entries)
 }
 
-// CDF draws the distribution of the goodput of flows, one stepped line for each
-// series, on a logarithmic axis. The threshold of starvation is marked.
-func CDF(id string, series []Series) *Figure {
+// CDF draws the distribution over flows, one stepped line for each series, on a
+// logarithmic axis. The threshold of starvation is marked. Flows that had not
+// completed keep a line from reaching 1.
+func CDF(id string, m Measure, series []Series) *Figure {
 	f := &Figure{ID: id, Title: "Distribution of goodput over flows", width: Width,
 		Caption: "Share of flows whose goodput is at most the value on the axis. The further right a line, the more its flows get; the higher it is at the left edge, the more of them starve. The dotted line marks 10 kb/s, below which a flow counts as starved. Markers stand at the quartiles."}
-	f.data.cols = []string{"transport", "goodput_bps", "share_of_flows"}
+	if m.name == Completion.name {
+		f.Title = "Distribution of completion times"
+		f.Caption = "Share of all flows that had delivered their data after at most the time on the axis, counted from their start. The further left a line, the faster; a line that ends below 1 leaves flows that had not completed when the run ended. Markers stand at the quartiles that were reached."
+	}
+	f.data.cols = []string{"transport", m.name + "_" + m.unit, "share_of_flows"}
 	y := f.lineLegend(10, series)
 	p := frame{left: plotLeft, right: plotRight, top: y + 18, bottom: y + 218}
-	p.x = logAxis(append(allValues(series), stats.StarvedBelowBps))
+	p.x = logAxis(m.shown(allValues(series)))
 	p.x.place(p.left, p.right, strip)
 	p.y = axis{lo: 0, hi: 1, step: 0.25, from: p.bottom, to: p.top}
 	f.yAxis(&p, 4, "share of flows")
-	f.xAxis(&p, 6, "goodput (b/s)", true)
-	at := p.x.at(stats.StarvedBelowBps)
-	f.line("hb-mark", pt{at, p.top}, pt{at, p.bottom})
-	if at > p.left+50 {
-		f.text("hb-x hb-halo", "end", at-4, p.top+11, "starved")
+	f.xAxis(&p, 6, m.axis(), true)
+	if m.mark > 0 {
+		at := p.x.at(m.mark)
+		f.line("hb-mark", pt{at, p.top}, pt{at, p.bottom})
+		if at > p.left+50 {
+			f.text("hb-x hb-halo", "end", at-4, p.top+11, "starved")
+		}
 	}
 
 	for i, s := range series {
@@ -65,23 +76,30 @@ func CDF(id string, series []Series) *Figure {
 		}
 		e := stats.NewECDF(s.Values)
 		pts := []pt{{p.left, p.y.at(0)}}
+		reached := float64(len(s.Values)) / float64(len(s.Values)+len(s.Open))
 		for j := range e.X {
-			x := p.x.at(e.X[j])
-			pts = append(pts, pt{x, pts[len(pts)-1].y}, pt{x, p.y.at(e.P[j])})
-			f.data.add(s.Label, e.X[j], e.P[j])
+			x, share := p.x.at(e.X[j]), e.P[j]*reached
+			pts = append(pts, pt{x, pts[len(pts)-1].y}, pt{x, p.y.at(share)})
+			f.data.add(s.Label, e.X[j], share)
 		}
-		pts = append(pts, pt{p.right, p.y.at(1)})
+		pts = append(pts, pt{p.right, p.y.at(reached)})
 		f.line("hb-line "+seriesClass(i), pts...)
 	}
 	for i, s := range series {
 		sorted := stats.Sorted(s.Values)
+		for range s.Open {
+			sorted = append(sorted, math.Inf(1))
+		}
 		for _, q := range []float64{0.25, 0.5, 0.75} {
 			if len(sorted) == 0 {
 				break
 			}
 			v := stats.Quantile(sorted, q)
+			if math.IsInf(v, 1) {
+				break
+			}
 			f.marker(i, "hb-solid", p.x.at(v), p.y.at(q), 3.6)
-			f.shapes[len(f.shapes)-1].tip = fmt.Sprintf("%s, %s: %s", s.Label, quartileName(q), Rate(v))
+			f.shapes[len(f.shapes)-1].tip = fmt.Sprintf("%s, %s: %s", s.Label, quartileName(q), m.format(v))
 		}
 	}
 	f.height = p.bottom + 38

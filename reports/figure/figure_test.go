@@ -30,7 +30,7 @@ func values(n int, scale, growth float64) []float64 {
 
 // examples are one of each figure, from fixed numbers.
 func examples() []*Figure {
-	series := []Series{{"hop", values(12, 20e3, 1.2)}, {"tcp/cubic", append([]float64{0, 0, 3}, values(9, 200, 2.2)...)}, {"hop-by-hop-tcp/cubic", values(12, 4e3, 1.4)}}
+	series := []Series{{Label: "hop", Values: values(12, 20e3, 1.2)}, {Label: "tcp/cubic", Values: append([]float64{0, 0, 3}, values(9, 200, 2.2)...)}, {Label: "hop-by-hop-tcp/cubic", Values: values(12, 4e3, 1.4)}}
 	repeated := []Repeated{
 		{"hop", stats.Blocks{values(6, 20e3, 1.3), values(6, 24e3, 1.2)}},
 		{"tcp/cubic", stats.Blocks{append([]float64{0, 0}, values(4, 500, 5)...), append([]float64{0, 12}, values(4, 900, 4)...)}},
@@ -52,10 +52,10 @@ func examples() []*Figure {
 		Links: []MapLink{{0, 1, 0.95, true}, {1, 2, 0.4, true}, {1, 3, 0.6, true}, {2, 3, 0.2, true}, {0, 3, 0.15, false}, {0, 2, 0.05, false}},
 		Flows: []MapFlow{{0, 2}, {0, 3}, {3, 0}},
 	}
-	air := []Airtime{{"hop", []NodeAirtime{{"n01", 0.2, 0.3, 0.1, 0.4}, {"n02", 0, 0.5, 0.25, 0.25}}}, {"tcp/cubic", nil}}
+	air := []Airtime{{"hop", []NodeAirtime{{"n01", 0.2, 0.3, 0.1, 0.4}, {"n02", 0, 0.5, 0.25, 0.25}}, ""}, {"tcp/cubic", nil, "no valid run"}}
 	return []*Figure{
-		CDF("cdf", series), Box("box", series), Ranked("ranked", repeated), Bands("bands", []Band{band, {Label: "tcp/cubic"}}),
-		Gains("gains", "tcp/cubic", gains), Topology("topology", m), AirtimeBars("airtime", air),
+		CDF("cdf", Goodput, series), Box("box", Goodput, series), Ranked("ranked", Goodput, repeated), Bands("bands", []Band{band, {Label: "tcp/cubic"}}),
+		Gains("gains", "tcp/cubic", Goodput, gains), Topology("topology", m), AirtimeBars("airtime", air),
 	}
 }
 
@@ -149,7 +149,7 @@ func TestOddInput(t *testing.T) {
 	inf := math.Inf(1)
 	var many []Series
 	for range 11 {
-		many = append(many, Series{"a transport with a rather long name", values(3, 10, 10)})
+		many = append(many, Series{Label: "a transport with a rather long name", Values: values(3, 10, 10)})
 	}
 	var crowd Map
 	var busy Airtime
@@ -158,23 +158,23 @@ func TestOddInput(t *testing.T) {
 		busy.Nodes = append(busy.Nodes, NodeAirtime{"a-long-node-name", 0.25, 0.25, 0.25, 0.25})
 	}
 	for name, f := range map[string]*Figure{
-		"no series":          CDF("x", nil),
-		"no values":          CDF("x", []Series{{"hop", nil}}),
-		"all zero":           CDF("x", []Series{{"hop", []float64{0, 0, 0}}}),
-		"one value":          Box("x", []Series{{"hop", []float64{5}}}),
-		"box of nothing":     Box("x", []Series{{"hop", nil}, {"tcp", []float64{0}}}),
-		"tiny and huge":      Box("x", []Series{{"hop", []float64{1e-9, 1e12}}}),
-		"many series":        CDF("x", many),
-		"many boxes":         Box("x", many),
-		"ranks of nothing":   Ranked("x", []Repeated{{"hop", nil}}),
-		"ranks of zero":      Ranked("x", []Repeated{{"hop", stats.Blocks{{0, 0}}}}),
-		"unequal blocks":     Ranked("x", []Repeated{{"hop", stats.Blocks{{1, 2, 3}, {4}}}}),
+		"no series":          CDF("x", Goodput, nil),
+		"no values":          CDF("x", Goodput, []Series{{Label: "hop", Values: nil}}),
+		"all zero":           CDF("x", Goodput, []Series{{Label: "hop", Values: []float64{0, 0, 0}}}),
+		"one value":          Box("x", Goodput, []Series{{Label: "hop", Values: []float64{5}}}),
+		"box of nothing":     Box("x", Goodput, []Series{{Label: "hop", Values: nil}, {Label: "tcp", Values: []float64{0}}}),
+		"tiny and huge":      Box("x", Goodput, []Series{{Label: "hop", Values: []float64{1e-9, 1e12}}}),
+		"many series":        CDF("x", Goodput, many),
+		"many boxes":         Box("x", Goodput, many),
+		"ranks of nothing":   Ranked("x", Goodput, []Repeated{{Label: "hop"}}),
+		"ranks of zero":      Ranked("x", Goodput, []Repeated{{"hop", stats.Blocks{{0, 0}}}}),
+		"unequal blocks":     Ranked("x", Goodput, []Repeated{{"hop", stats.Blocks{{1, 2, 3}, {4}}}}),
 		"no bands":           Bands("x", nil),
 		"bands of gaps":      Bands("x", []Band{{Label: "hop", StepS: 1, Steps: []BandStep{{}, {StartS: 1}}}}),
 		"warm-up only":       Bands("x", []Band{{Label: "hop", StepS: 1, WarmupS: 99, Steps: []BandStep{{OK: true}}}}),
-		"infinite gain only": Gains("x", "tcp", []Gain{{"hop", 0, []int{2}, []stats.Estimate{{Value: inf, N: 2, HasInterval: true, Lo: 0, Hi: inf}}}}),
-		"undefined gain":     Gains("x", "tcp", []Gain{{"hop", 0, []int{2}, []stats.Estimate{{Value: math.NaN(), N: 1}}}}),
-		"no gains":           Gains("x", "tcp", nil),
+		"infinite gain only": Gains("x", "tcp", Goodput, []Gain{{"hop", 0, []int{2}, []stats.Estimate{{Value: inf, N: 2, HasInterval: true, Lo: 0, Hi: inf}}}}),
+		"undefined gain":     Gains("x", "tcp", Goodput, []Gain{{"hop", 0, []int{2}, []stats.Estimate{{Value: math.NaN(), N: 1}}}}),
+		"no gains":           Gains("x", "tcp", Goodput, nil),
 		"no nodes":           Topology("x", Map{}),
 		"one node":           Topology("x", Map{Nodes: []MapNode{{"a", 5, 5, true}}}),
 		"no positions":       Topology("x", Map{Nodes: []MapNode{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Links: []MapLink{{0, 1, 1, true}}}),
@@ -192,10 +192,10 @@ func TestOddInput(t *testing.T) {
 func TestHostileText(t *testing.T) {
 	bad := "</text><script>alert(1)</script>\" onload=\"x\x1b[31m\u202e\x00"
 	for _, f := range []*Figure{
-		CDF("x", []Series{{bad, []float64{1, 2}}}),
+		CDF("x", Goodput, []Series{{Label: bad, Values: []float64{1, 2}}}),
 		Topology("x", Map{Nodes: []MapNode{{bad, 0, 0, true}, {bad, 1, 1, true}}, Links: []MapLink{{0, 1, 1, true}}}),
-		AirtimeBars("x", []Airtime{{bad, []NodeAirtime{{bad, 0.5, 0.5, 0, 0}}}}),
-		Gains("x", bad, []Gain{{bad, 0, []int{1}, []stats.Estimate{{Value: 2, N: 1}}}}),
+		AirtimeBars("x", []Airtime{{bad, []NodeAirtime{{bad, 0.5, 0.5, 0, 0}}, ""}}),
+		Gains("x", bad, Goodput, []Gain{{bad, 0, []int{1}, []stats.Estimate{{Value: 2, N: 1}}}}),
 	} {
 		check(t, &Figure{ID: f.ID, width: f.width, height: f.height, data: f.data})
 		dec := xml.NewDecoder(bytes.NewReader(f.SVG()))
@@ -265,7 +265,7 @@ func TestAxes(t *testing.T) {
 		t.Errorf("linear ticks: %v", got)
 	}
 	log := logAxis([]float64{0, 12, 3e5})
-	if log.lo != 10 || log.hi != 1e6 || log.stripAs != "0" {
+	if log.lo != 10 || log.hi != 1e6 || log.stripAs != "<10" {
 		t.Errorf("log axis: %+v", log)
 	}
 	wide := logAxis([]float64{1e-3, 2e6})

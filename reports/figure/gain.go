@@ -18,13 +18,16 @@ type Gain struct {
 }
 
 // Gains draws ratios by hop count with their intervals.
-func Gains(id, baseline string, gains []Gain) *Figure {
+func Gains(id, baseline string, m Measure, gains []Gain) *Figure {
 	f := &Figure{ID: id, Title: "Gain over " + baseline + " by hop count", width: Width,
 		Caption: "Ratio of the median goodput to that of " + baseline + " over the flows with this number of hops. Bars: 95 % interval, resampling whole repetitions; a marker without a bar has no interval. ∞ is a ratio to a median of 0."}
+	if m.name == Completion.name {
+		f.Caption = "Median completion time of " + baseline + " over that of the transport, of the flows with this number of hops: above 1 is faster. Bars: 95 % interval, resampling whole repetitions; a marker without a bar has no interval."
+	}
 	f.data.cols = []string{"transport", "hops", "ratio", "lo", "hi", "repetitions"}
 	var hops []int
 	seen := map[int]bool{}
-	infinite := false
+	infinite, doubtful := false, false
 	var all []float64
 	for _, g := range gains {
 		for i, h := range g.Hops {
@@ -87,7 +90,11 @@ func Gains(id, baseline string, gains []Gain) *Figure {
 				}
 				return p.y.at(v)
 			}
-			if e.HasInterval {
+			switch {
+			case e.HasInterval && !e.Trusted():
+				f.line("hb-doubt "+seriesClass(g.Series), pt{x, at(e.Lo)}, pt{x, at(e.Hi)})
+				doubtful = true
+			case e.HasInterval:
 				f.line("hb-thin "+seriesClass(g.Series), pt{x, at(e.Lo)}, pt{x, at(e.Hi)})
 				for _, v := range []float64{e.Lo, e.Hi} {
 					f.line("hb-thin "+seriesClass(g.Series), pt{x - 3, at(v)}, pt{x + 3, at(v)})
@@ -96,6 +103,9 @@ func Gains(id, baseline string, gains []Gain) *Figure {
 			f.marker(g.Series, "hb-solid", x, at(e.Value), 3.8)
 			f.shapes[len(f.shapes)-1].tip = fmt.Sprintf("%s, %d hops: ×%s (%d repetitions)", g.Label, h, strconv.FormatFloat(e.Value, 'g', 3, 64), e.N)
 		}
+	}
+	if doubtful {
+		f.Caption += " A dotted bar rests on fewer than five repetitions and is not to be trusted."
 	}
 	f.height = p.bottom + 38
 	return f

@@ -45,6 +45,7 @@ const rules = `
 .hb-mark{stroke:{dim};stroke-width:1;stroke-dasharray:2 3;fill:none}
 .hb-line{fill:none;stroke-width:2;stroke-linejoin:round}
 .hb-thin{fill:none;stroke-width:1.2}
+.hb-doubt{fill:none;stroke-width:1.2;stroke-dasharray:1.5 2.5}
 .hb-median{fill:none;stroke-width:3.2}
 .hb-box{fill-opacity:.28;stroke-width:1.3}
 .hb-dot{fill-opacity:.55;stroke:none}
@@ -108,7 +109,7 @@ func expand(colour func(name, light string) string) string {
 	}
 	// After the series' own fill, so that a line is not filled nor a hollow
 	// marker full.
-	s += ".hb-line,.hb-thin{fill:none}\n.hb-hollow{fill:{paper}}\n.hb-dot,.hb-solid,.hb-outer,.hb-inner{stroke:none}\n"
+	s += ".hb-line,.hb-thin,.hb-doubt{fill:none}\n.hb-hollow{fill:{paper}}\n.hb-dot,.hb-solid,.hb-outer,.hb-inner{stroke:none}\n"
 	for _, c := range colours {
 		s = strings.ReplaceAll(s, "{"+c.name+"}", colour(c.name, c.light))
 	}

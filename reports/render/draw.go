@@ -25,11 +25,7 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 	for i := range g.Data.Series {
 		s := &g.Data.Series[i]
 		blocks := s.Blocks()
-		var all []float64
-		for _, b := range blocks {
-			all = append(all, b...)
-		}
-		samples = append(samples, figure.Series{Label: s.Transport, Values: all})
+		samples = append(samples, sample(s))
 		ranked = append(ranked, figure.Repeated{Label: s.Transport, Blocks: blocks})
 
 		b, err := set.GoodputOverTime(ctx, s)
@@ -53,16 +49,26 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		}
 		g.Airtime = append(g.Airtime, SeriesAirtime{s.Transport, nodes})
 		a := figure.Airtime{Label: s.Transport}
+		if len(of.Reps) == 0 {
+			a.Why = "no valid run"
+		}
 		for _, n := range nodes {
 			a.Nodes = append(a.Nodes, figure.NodeAirtime{Name: n.Name, Tx: n.Tx, Rx: n.Rx, Busy: n.Busy, Idle: n.Idle})
 		}
 		air = append(air, a)
 	}
 	id := func(name string) string { return g.ID + "-" + name }
-	g.Figures = append(g.Figures, figure.CDF(id("goodput-cdf"), samples), figure.Box(id("goodput-box"), samples), figure.Ranked(id("goodput-ranked"), ranked))
+	of, what := figure.Goodput, "goodput"
+	if g.Data.Sized {
+		of, what = figure.Completion, "completion"
+	}
+	g.Figures = append(g.Figures, figure.CDF(id(what+"-cdf"), of, samples), figure.Box(id(what+"-box"), of, samples))
+	if !g.single() { // one flow has no rank
+		g.Figures = append(g.Figures, figure.Ranked(id(what+"-ranked"), of, ranked))
+	}
 	g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
 	if gains := gains(g); len(gains) > 0 {
-		g.Figures = append(g.Figures, figure.Gains(id("gain-by-hops"), g.Baseline, gains))
+		g.Figures = append(g.Figures, figure.Gains(id("gain-by-hops"), g.Baseline, of, gains))
 	}
 	for i := range nets {
 		m := figure.Topology(id(fmt.Sprintf("network-%d", nets[i].Repetition)), networkMap(&nets[i]))
@@ -97,25 +103,46 @@ func band(b *dataset.Band) figure.Band {
 	return out
 }
 
+// sample holds what the flows of a series are compared by.
+func sample(s *dataset.Series) figure.Series {
+	out := figure.Series{Label: s.Transport}
+	for i, b := range s.Blocks() {
+		r := &s.Reps[i]
+		for j, v := range b {
+			if r.Sized && !r.Flows[j].CompletionS.OK {
+				out.Open = append(out.Open, v)
+			} else {
+				out.Values = append(out.Values, v)
+			}
+		}
+	}
+	return out
+}
+
 // gains arranges the rows by hop count as one line for each transport. With
-// one hop count only there is nothing to draw over it.
+// one hop count or no ratio at all there is nothing to draw.
 func gains(g *Group) []figure.Gain {
 	if len(g.Hops) < 2 || g.Baseline == "" {
 		return nil
 	}
 	var out []figure.Gain
+	any := false
 	for i := range g.Data.Series {
 		if g.Data.Series[i].Transport == g.Baseline {
 			continue
 		}
 		l := figure.Gain{Label: g.Data.Series[i].Transport, Series: i}
 		for _, row := range g.Hops {
-			if e := row.Cells[i].Gain; e.N > 0 {
+			if e := row.Cells[i].Gain; e.N > 0 && row.Cells[i].Bound != dataset.Unknown {
 				l.Hops = append(l.Hops, row.Hops)
 				l.Ratio = append(l.Ratio, e)
 			}
 		}
+		any = any || len(l.Hops) > 0
 		out = append(out, l)
+	}
+	if !any {
+		return nil
 	}
 	return out
 }

@@ -18,7 +18,7 @@ func (g *Group) tables() []Table {
 	if len(g.Claims) > 0 {
 		t = append(t, claimTable(g))
 	}
-	if len(g.Hops) > 0 {
+	if len(g.Hops) > 0 && !g.single() {
 		t = append(t, hopTable(g))
 	}
 	if a := airtimeTable(g); len(a.Rows) > 0 {

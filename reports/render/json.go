@@ -55,7 +55,12 @@ type jsonCampaign struct {
 }
 
 type jsonGroup struct {
-	Backend    string           `json:"backend"`
+	Backend string `json:"backend"`
+	// "goodput", or "completion_time" when all flows are sized: then medians by
+	// hop count are in seconds and ratios those of the baseline's time to the
+	// transport's.
+	Measure    string           `json:"measure"`
+	Mixed      bool             `json:"transports_shared_the_channel"` // then there is no ratio
 	Condition  store.Params     `json:"condition"`
 	Baseline   string           `json:"baseline"`
 	Transports []jsonTransport  `json:"transports"`
@@ -83,7 +88,28 @@ type jsonTransport struct {
 	RetransShare number `json:"retrans_share"`
 	Setup        number `json:"setup_median_s"`
 
+	Completion *jsonCompletion `json:"completion"` // of sized flows only, else null
+
 	Corrupt store.Opt[int64] `json:"corrupt_blocks"`
+}
+
+// jsonCompletion describes sized flows; those that had not completed count with
+// the time until the end of their run.
+type jsonCompletion struct {
+	Flows  int    `json:"flows"`
+	Done   int    `json:"completed"`
+	Q1     number `json:"q1_s"`
+	Median number `json:"median_s"`
+	Q3     number `json:"q3_s"`
+	// The quartile rests on flows that had not completed: it is at least this.
+	AtLeast [3]bool `json:"at_least"`
+}
+
+func completion(c *dataset.Completion) *jsonCompletion {
+	if c == nil {
+		return nil
+	}
+	return &jsonCompletion{c.Flows, c.Done, number(c.Times.Q1), number(c.Times.Median), number(c.Times.Q3), c.AtLeast}
 }
 
 type jsonEstimate struct {
@@ -102,16 +128,21 @@ type jsonRatios struct {
 	Mean          jsonEstimate `json:"mean"`
 	Aggregate     jsonEstimate `json:"aggregate"`
 	PerRepetition jsonEstimate `json:"median_of_repetitions"`
-	Each          []number     `json:"each_repetition"`
-	Warnings      []string     `json:"warnings"`
+	// "at least", "at most" or "not known" for ratios of completion times that
+	// rest on flows that had not completed, of q1, median, q3, and of the median
+	// of repetitions; else "".
+	Bounds   [4]dataset.Bound `json:"bounds"`
+	Each     []number         `json:"each_repetition"`
+	Warnings []string         `json:"warnings"`
 }
 
 type jsonHops struct {
 	Hops      int           `json:"hops"`
 	Transport string        `json:"transport"`
 	Flows     int           `json:"flows"`
-	Median    number        `json:"median_bps"`
-	Gain      *jsonEstimate `json:"gain"` // null for the baseline itself
+	Median    *number       `json:"median_bps"` // null for sized flows
+	MedianS   *number       `json:"median_s"`   // null for others
+	Gain      *jsonEstimate `json:"gain"`       // null for the baseline itself
 }
 
 type jsonClaim struct {
@@ -240,15 +271,21 @@ func (s *Section) json() (jsonCampaign, error) {
 }
 
 func (g *Group) json() jsonGroup {
-	out := jsonGroup{Backend: g.Data.Backend, Condition: g.Data.Condition, Baseline: g.Baseline,
+	out := jsonGroup{Backend: g.Data.Backend, Condition: g.Data.Condition, Baseline: g.Baseline, Measure: "goodput", Mixed: g.Data.Mixed,
 		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Claims: []jsonClaim{}, Airtime: []jsonAirtime{}, Figures: []jsonFigureName{}}
+	if g.Data.Sized {
+		out.Measure = "completion_time"
+	}
 	for _, s := range g.Summary {
+		if g.Data.Sized { // their goodput says nothing: see completion
+			s.Goodput, s.AggregateBps, s.Jain, s.StarvedShare = stats.Summarise(nil), math.NaN(), math.NaN(), math.NaN()
+		}
 		out.Transports = append(out.Transports, jsonTransport{s.Transport, s.Runs, s.LeftOut, s.Flows,
 			number(s.Goodput.Min), number(s.Goodput.Q1), number(s.Goodput.Median), number(s.Goodput.Q3), number(s.Goodput.Max), number(s.Goodput.Mean),
-			number(s.AggregateBps), number(s.Jain), number(s.StarvedShare), number(s.RetransShare), number(s.SetupS), s.CorruptBlocks})
+			number(s.AggregateBps), number(s.Jain), number(s.StarvedShare), number(s.RetransShare), number(s.SetupS), completion(s.Completion), s.CorruptBlocks})
 	}
 	for _, r := range g.Ratios {
-		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.Aggregate), estimate(r.PerRepetition), []number{}, list(r.Warnings)}
+		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.Aggregate), estimate(r.PerRepetition), [4]dataset.Bound{r.Bounds[0], r.Bounds[1], r.Bounds[2], r.PerRepetitionBound}, []number{}, list(r.Warnings)}
 		for _, v := range r.Each {
 			j.Each = append(j.Each, number(v))
 		}
@@ -256,7 +293,13 @@ func (g *Group) json() jsonGroup {
 	}
 	for _, row := range g.Hops {
 		for _, c := range row.Cells {
-			h := jsonHops{Hops: row.Hops, Transport: c.Transport, Flows: c.Goodput.N, Median: number(c.Goodput.Median)}
+			h := jsonHops{Hops: row.Hops, Transport: c.Transport, Flows: c.Values.N}
+			median := number(c.Values.Median)
+			if g.Data.Sized {
+				h.MedianS = &median
+			} else {
+				h.Median = &median
+			}
 			if g.Baseline != "" && c.Transport != g.Baseline {
 				e := estimate(c.Gain)
 				h.Gain = &e

@@ -140,6 +140,14 @@ func judge(p Published, g *dataset.Group, baseline string, quick bool) Claim {
 		c.Why = p.NotTestable
 		return c
 	}
+	switch {
+	case g.Sized:
+		c.Why = "it is about goodputs, and these flows have a fixed size"
+		return c
+	case g.Mixed:
+		c.Why = "the transports ran at once and shared the channel"
+		return c
+	}
 	m, ok := metrics[p.Metric]
 	if !ok {
 		c.Why = "this experiment has no value for it"

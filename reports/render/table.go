@@ -29,14 +29,27 @@ type Table struct {
 	Narrow, Blocks bool
 }
 
+// value writes what the flows of the group are compared by.
+func (g *Group) value(v float64) string {
+	if g.Data.Sized {
+		return figure.Seconds(v)
+	}
+	return rate(v)
+}
+
 // Row is one row; Mark is "" or the reason for which it stands out: "bad",
 // "good", "weak", "strong"; or "list" for cells that may wrap.
+//
+// Below is text about the row that needs its whole width, "" for none.
 type Row struct {
 	Mark  string
 	Cells []string
+	Below string
 }
 
-func (t *Table) add(mark string, cells ...string) { t.Rows = append(t.Rows, Row{mark, cells}) }
+func (t *Table) add(mark string, cells ...string) {
+	t.Rows = append(t.Rows, Row{Mark: mark, Cells: cells})
+}
 
 const maxName = 60 // characters of a name in a table
 
@@ -110,6 +123,9 @@ func opt(o store.Opt[float64], decimals int, unit string) string {
 // summaryTable has one column for each transport, so that it fits a phone.
 func summaryTable(g *Group) Table {
 	t := Table{Title: "Goodput of flows", Head: []string{""}, Narrow: len(g.Summary) <= 3}
+	if g.Data.Sized {
+		t.Title = "Completion time of flows"
+	}
 	for _, s := range g.Summary {
 		t.Head = append(t.Head, name(s.Transport))
 	}
@@ -127,13 +143,11 @@ func summaryTable(g *Group) Table {
 		return strconv.Itoa(s.Runs)
 	})
 	row("flows (n)", func(s dataset.Summary) string { return strconv.Itoa(s.Flows) })
-	row("lower quartile", func(s dataset.Summary) string { return rate(s.Goodput.Q1) })
-	row("median", func(s dataset.Summary) string { return rate(s.Goodput.Median) })
-	row("upper quartile", func(s dataset.Summary) string { return rate(s.Goodput.Q3) })
-	row("mean", func(s dataset.Summary) string { return rate(s.Goodput.Mean) })
-	row("aggregate", func(s dataset.Summary) string { return rate(s.AggregateBps) })
-	row("Jain's index", func(s dataset.Summary) string { return decimals(s.Jain, 2) })
-	row("starved (< 10 kb/s)", func(s dataset.Summary) string { return percent(s.StarvedShare) })
+	if g.Data.Sized {
+		completionRows(g, &t, row)
+	} else {
+		goodputRows(g, row)
+	}
 	row("sent again", func(s dataset.Summary) string { return percent(s.RetransShare) })
 	row("set-up (median)", func(s dataset.Summary) string {
 		if math.IsNaN(s.SetupS) {
@@ -162,33 +176,69 @@ func summaryTable(g *Group) Table {
 	return t
 }
 
+func goodputRows(g *Group, row func(string, func(dataset.Summary) string)) {
+	row("lower quartile", func(s dataset.Summary) string { return rate(s.Goodput.Q1) })
+	row("median", func(s dataset.Summary) string { return rate(s.Goodput.Median) })
+	row("upper quartile", func(s dataset.Summary) string { return rate(s.Goodput.Q3) })
+	row("mean", func(s dataset.Summary) string { return rate(s.Goodput.Mean) })
+	row("aggregate", func(s dataset.Summary) string { return rate(s.AggregateBps) })
+	if !g.single() { // one flow shares with nobody
+		row("Jain's index", func(s dataset.Summary) string { return decimals(s.Jain, 2) })
+	}
+	row("starved (< 10 kb/s)", func(s dataset.Summary) string { return percent(s.StarvedShare) })
+}
+
+// single tells that no repetition of any transport has two flows.
+func (g *Group) single() bool {
+	for i := range g.Data.Series {
+		for _, r := range g.Data.Series[i].Reps {
+			if len(r.Flows) > 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func ratioTable(g *Group) Table {
 	t := Table{Title: "Ratio to " + name(g.Baseline), Head: []string{""}, Narrow: len(g.Ratios) <= 2}
+	if g.Data.Sized {
+		t.Title = "Speed-up over " + name(g.Baseline)
+	}
 	var notes noteList
 	for _, r := range g.Ratios {
 		t.Head = append(t.Head, name(r.Transport))
 	}
-	row := func(label, mark string, f func(dataset.Ratios) stats.Estimate) {
+	row := func(label, mark string, b func(dataset.Ratios) dataset.Bound, f func(dataset.Ratios) stats.Estimate) {
 		cells := []string{label}
 		for _, r := range g.Ratios {
 			e := f(r)
-			cells = append(cells, ratio(e))
+			cells = append(cells, bounded(ratio(e), b(r)))
+			if b(r) == dataset.Unknown {
+				continue
+			}
 			for _, w := range e.Warnings {
 				if strings.HasPrefix(w, strconv.Itoa(e.N)) {
-					notes.add(w, "") // about the number of repetitions
+					notes.add(w, "", "") // about the number of repetitions
 				} else {
-					notes.add(w, name(r.Transport)+", "+label)
+					notes.add(w, name(r.Transport), label)
 				}
 			}
 		}
 		t.add(mark, cells...)
 	}
-	row("lower quartile", "", func(r dataset.Ratios) stats.Estimate { return r.Q1 })
-	row("median", "strong", func(r dataset.Ratios) stats.Estimate { return r.Median })
-	row("upper quartile", "", func(r dataset.Ratios) stats.Estimate { return r.Q3 })
-	row("mean", "", func(r dataset.Ratios) stats.Estimate { return r.Mean })
-	row("aggregate", "", func(r dataset.Ratios) stats.Estimate { return r.Aggregate })
-	row("median of repetitions", "strong", func(r dataset.Ratios) stats.Estimate { return r.PerRepetition })
+	quartile := func(i int) func(dataset.Ratios) dataset.Bound {
+		return func(r dataset.Ratios) dataset.Bound { return r.Bounds[i] }
+	}
+	exact := func(dataset.Ratios) dataset.Bound { return dataset.Exact }
+	row("lower quartile", "", quartile(0), func(r dataset.Ratios) stats.Estimate { return r.Q1 })
+	row("median", "strong", quartile(1), func(r dataset.Ratios) stats.Estimate { return r.Median })
+	row("upper quartile", "", quartile(2), func(r dataset.Ratios) stats.Estimate { return r.Q3 })
+	if !g.Data.Sized {
+		row("mean", "", exact, func(r dataset.Ratios) stats.Estimate { return r.Mean })
+		row("aggregate", "", exact, func(r dataset.Ratios) stats.Estimate { return r.Aggregate })
+	}
+	row("median of repetitions", "strong", func(r dataset.Ratios) dataset.Bound { return r.PerRepetitionBound }, func(r dataset.Ratios) stats.Estimate { return r.PerRepetition })
 	cells := []string{"each repetition"}
 	for _, r := range g.Ratios {
 		var each []string
@@ -200,56 +250,41 @@ func ratioTable(g *Group) Table {
 		}
 		cells = append(cells, strings.Join(each, " "))
 		for _, w := range r.Warnings {
-			notes.add(safetext.Line(w, 0), "")
+			notes.add(safetext.Line(w, 0), "", "")
 		}
 	}
 	t.add("list", cells...)
 	t.Notes = notes.lines()
-	return t
-}
-
-// noteList gathers notes, each once, with what it is about.
-type noteList struct {
-	notes []string
-	about map[string][]string
-}
-
-func (n *noteList) add(note, about string) {
-	if n.about == nil {
-		n.about = map[string][]string{}
-	}
-	if !slices.Contains(n.notes, note) {
-		n.notes = append(n.notes, note)
-	}
-	if about != "" {
-		n.about[note] = append(n.about[note], about)
-	}
-}
-
-func (n *noteList) lines() []string {
-	var out []string
-	for _, note := range n.notes {
-		if about := n.about[note]; len(about) > 0 {
-			note = strings.Join(about, "; ") + ": " + note
+	if g.Data.Sized {
+		t.Notes = append([]string{"Time of " + name(g.Baseline) + " over the time of the transport: above ×1 is faster."}, t.Notes...)
+		if open := g.openNote(); open != "" {
+			t.Notes = append(t.Notes, open)
 		}
-		out = append(out, note)
 	}
-	return out
+	return t
 }
 
 func hopTable(g *Group) Table {
 	t := Table{Title: "By hop count", Head: []string{"hops", "transport", "n", "median", "ratio (95\u00a0%)"}, Left: map[int]bool{1: true}, Narrow: true}
+	if g.Data.Sized {
+		t.Head[3], t.Head[4] = "median time", "speed-up (95\u00a0%)"
+	}
 	if g.Baseline == "" {
 		t.Head = t.Head[:4]
 	}
+	doubtful := false
 	for _, row := range g.Hops {
 		hops := strconv.Itoa(row.Hops)
 		for _, c := range row.Cells {
-			cells := []string{hops, name(c.Transport), strconv.Itoa(c.Goodput.N), rate(c.Goodput.Median)}
+			cells := []string{hops, name(c.Transport), strconv.Itoa(c.Values.N), g.value(c.Values.Median)}
 			if g.Baseline != "" {
 				text := nothing
 				if c.Transport != g.Baseline {
-					text = ratio(c.Gain)
+					text = bounded(ratio(c.Gain), c.Bound)
+					if c.Bound != dataset.Unknown && c.Gain.HasInterval && !c.Gain.Trusted() {
+						text += "\u00a0†"
+						doubtful = true
+					}
 				}
 				cells = append(cells, text)
 			}
@@ -257,7 +292,13 @@ func hopTable(g *Group) Table {
 			hops = "" // once for its rows
 		}
 	}
-	if g.Baseline != "" {
+	if doubtful {
+		t.Notes = append(t.Notes, "†: fewer than five repetitions, the interval is not to be trusted.")
+	}
+	switch {
+	case g.Data.Sized && g.Baseline != "":
+		t.Notes = append(t.Notes, "n: flows. Speed-up: median time of "+name(g.Baseline)+" over that of the transport with the same number of hops, over the repetitions in which both have such flows. A flow that had not completed counts with the time until its run ended.")
+	case g.Baseline != "":
 		t.Notes = append(t.Notes, "n: flows. Ratios are those of the medians to "+name(g.Baseline)+" with the same number of hops, over the repetitions in which both have such flows.")
 	}
 	return t

@@ -124,12 +124,28 @@ func (s *Section) validity() (text string, allValid bool) {
 	return text + ".", int64(valid) >= planned && valid > 0
 }
 
+// shortSized sums one transport of a group of sized flows up.
+func (g *Group) shortSized(s *dataset.Summary) string {
+	c := s.Completion
+	text := fmt.Sprintf("%s: %d of %d flows completed, median time %s", name(s.Transport), c.Done, c.Flows, completionTime(c, 1))
+	for _, r := range g.Ratios {
+		if r.Transport == s.Transport && r.PerRepetition.N > 0 {
+			text += fmt.Sprintf("; speed-up over %s %s", name(r.Baseline), bounded(phrase(r.PerRepetition), r.PerRepetitionBound))
+		}
+	}
+	return text + "."
+}
+
 // short sums a group up in sentences.
 func (g *Group) short() []string {
 	var out []string
 	for _, s := range g.Summary {
 		if s.Flows == 0 {
 			out = append(out, fmt.Sprintf("%s: no valid run.", name(s.Transport)))
+			continue
+		}
+		if s.Completion != nil {
+			out = append(out, g.shortSized(&s))
 			continue
 		}
 		text := fmt.Sprintf("%s: median %s, aggregate %s, %s of the flows starved", name(s.Transport), rate(s.Goodput.Median), rate(s.AggregateBps), percent(s.StarvedShare))
@@ -150,10 +166,11 @@ func phrase(e stats.Estimate) string {
 		text = factor(e.Value) + " in the only repetition"
 	}
 	switch {
-	case e.HasInterval:
+	case e.Trusted():
 		text += " (95 %: " + interval(e) + ")"
-	default:
-		text += " (no interval)"
+	case e.N > 1:
+		// An interval of so few would be taken at its word here.
+		text += fmt.Sprintf(" of %d", e.N)
 	}
 	return text
 }
@@ -164,6 +181,7 @@ type definition struct{ Term, Text string }
 func definitions() []definition {
 	return []definition{
 		{"goodput", "Application bytes that arrived at the destination within the measured interval, times 8, over its length. Headers, repetitions, connection set-up and the warm-up do not count. A flow that got nothing through has a goodput of 0 and stays in every statistic."},
+		{"completion time", "Of flows with a fixed amount of data: from a flow’s start until its last byte arrived. Such flows are compared by it and not by goodput, which would be their size over the measured interval however fast they were. A flow that had not completed counts with the time until its run ended; a quantile that rests on such a flow is marked ≥. The speed-up is the baseline’s time over the transport’s; ≥ and ≤ mark one that rests on such flows of one side, and it is not known when both sides do. Its interval does not cover that."},
 		{"quartiles, median, mean", "Over all flows of all valid repetitions together. Quantiles interpolate linearly between order statistics at (n − 1)p (definition 7 of Hyndman and Fan)."},
 		{"aggregate, Jain’s index, starved", "Taken within each repetition, then averaged. Aggregate: sum of the flows’ goodputs. Jain’s index: (Σx)² / (n Σx²), 1 when all flows get the same, 1/n when one gets everything. Starved: share of flows below " + rate(stats.StarvedBelowBps) + "."},
 		{"sent again", "Retransmitted over sent bytes, as far as the transport reports both."},
@@ -187,12 +205,12 @@ func (s *Section) banners() []Row {
 		if w == dataset.QuickNotice {
 			mark = "quick"
 		}
-		out = append(out, Row{mark, []string{safetext.Line(w, 400)}})
+		out = append(out, Row{Mark: mark, Cells: []string{safetext.Line(w, 400)}})
 	}
 	text, ok := s.validity()
 	mark := "bad"
 	if ok {
 		mark = "good"
 	}
-	return append(out, Row{mark, []string{text}})
+	return append(out, Row{Mark: mark, Cells: []string{text}})
 }

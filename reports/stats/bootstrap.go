@@ -41,6 +41,10 @@ type Estimate struct {
 // Contains reports whether the interval contains v.
 func (e Estimate) Contains(v float64) bool { return e.HasInterval && e.Lo <= v && v <= e.Hi }
 
+// Trusted reports whether there is an interval from enough repetitions to be
+// shown without a caveat beside it.
+func (e Estimate) Trusted() bool { return e.HasInterval && e.N >= untrusted }
+
 func (e *Estimate) warn(format string, args ...any) {
 	e.Warnings = append(e.Warnings, fmt.Sprintf(format, args...))
 }

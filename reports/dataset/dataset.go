@@ -44,6 +44,8 @@ type Series struct {
 	// LeftOut counts this transport's runs that are not valid and for which no
 	// later attempt is.
 	LeftOut int
+	// Attempts counts this transport's runs, valid or not.
+	Attempts int
 }
 
 // Rep is one valid repetition of one transport.
@@ -172,6 +174,7 @@ func (s *Set) group(byRun map[int64][]store.Flow) {
 		}
 		for _, t := range order {
 			ser := grp.series(t)
+			ser.Attempts++
 			switch {
 			case r.Valid && byTransport[t] != nil:
 				ser.Reps = append(ser.Reps, *byTransport[t])

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/hopbed/hopbed/orchestrator/run"
 	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/dataset"
 )
 
 func dbFlag() cli.Flag {
@@ -70,7 +70,7 @@ func printCampaigns(c *cli.Context, st *store.Store) error {
 		return err
 	}
 	tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "campaign\tname\tback end\tcreated\truns\tvalid\tstatus\tnote")
+	fmt.Fprintln(tw, "campaign\tname\tback end\tcreated\tvalid runs\tattempts\tstatus\tnote")
 	for _, k := range all {
 		runs, err := st.Runs(c.Context, store.Filter{CampaignIDs: []int64{k.ID}})
 		if err != nil {
@@ -86,83 +86,143 @@ func printCampaigns(c *cli.Context, st *store.Store) error {
 		if k.Quick {
 			note = strings.TrimSpace("quick: not for conclusions. " + note)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d\t%d of %d\t%s\t%s\n", k.ID, clean(k.Name), k.Backend, k.Created, len(runs), valid, k.Planned, k.Status, note)
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d of %d\t%d\t%s\t%s\n", k.ID, clean(k.Name), k.Backend, k.Created, valid, k.Planned, len(runs), k.Status, note)
 	}
 	return tw.Flush()
 }
 
-// printPoints shows each point of a campaign over its valid runs.
+// printPoints shows each point of a campaign over its valid runs, one row for
+// each transport. Points whose flows are all sized have a table of their own:
+// they are compared by completion time, since their goodput is their size over
+// the measured interval however fast they were.
 func printPoints(c *cli.Context, st *store.Store, campaign int64) error {
-	k, err := st.Campaign(c.Context, campaign)
+	set, err := dataset.Load(c.Context, st, campaign)
 	if err != nil {
 		return err
 	}
-	runs, err := st.Runs(c.Context, store.Filter{CampaignIDs: []int64{campaign}})
-	if err != nil {
-		return err
+	k, w := &set.Campaign, c.App.Writer
+	title := k.Title
+	if title == "" {
+		title = k.Name
 	}
-	w := c.App.Writer
-	fmt.Fprintf(w, "campaign %d: %s, back end %s", k.ID, clean(k.Title), k.Backend)
+	fmt.Fprintf(w, "campaign %d: %s, back end %s", k.ID, clean(title), dataset.BackendText(k.Backend))
 	if k.Quick {
 		fmt.Fprint(w, " — quick: not for conclusions")
 	}
 	fmt.Fprintln(w)
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "point\tvalid runs\tflows\tQ1\tmedian\tQ3\taggregate\tbelow 10 kb/s")
-	for _, p := range pointsOf(runs) {
-		var g []float64
-		valid, sum := 0, 0.0
-		for _, r := range p.runs {
-			if !r.Valid {
-				continue
-			}
-			valid++
-			flows, err := st.Flows(c.Context, store.Filter{RunIDs: []int64{r.ID}})
-			if err != nil {
-				return err
-			}
-			for _, f := range flows {
-				if f.GoodputBps.OK {
-					g = append(g, f.GoodputBps.V)
-					sum += f.GoodputBps.V
-				}
+	var rates, times []pointRow
+	mixed := false
+	for i := range set.Groups {
+		g := &set.Groups[i]
+		mixed = mixed || g.Mixed
+		for j := range g.Series {
+			r := pointRow{name: pointName(g, &g.Series[j]), sum: g.Series[j].Summary(), attempts: g.Series[j].Attempts}
+			if g.Sized {
+				times = append(times, r)
+			} else {
+				rates = append(rates, r)
 			}
 		}
-		if len(g) == 0 {
-			fmt.Fprintf(tw, "%s\t%d of %d\t0\t\t\t\t\t\n", clean(p.name), valid, len(p.runs))
+	}
+	if err := printRates(w, rates); err != nil {
+		return err
+	}
+	if len(rates) > 0 && len(times) > 0 {
+		fmt.Fprintln(w)
+	}
+	if err := printTimes(w, times); err != nil {
+		return err
+	}
+	if mixed {
+		fmt.Fprintln(w, "The transports of a point ran at once and shared the channel: no ratio between them.")
+	}
+	return nil
+}
+
+// pointRow is one transport of a point.
+type pointRow struct {
+	name     string
+	sum      dataset.Summary
+	attempts int
+}
+
+// runs says how many runs of the plan have a valid attempt, of those that were
+// begun, and how many attempts that took.
+func (r *pointRow) runs() string {
+	return fmt.Sprintf("%d of %d\t%d", r.sum.Runs, r.sum.Runs+r.sum.LeftOut, r.attempts)
+}
+
+func pointName(g *dataset.Group, s *dataset.Series) string {
+	if len(g.Condition) == 0 {
+		return s.Transport
+	}
+	return g.Condition.String() + ", " + s.Transport
+}
+
+func printRates(w io.Writer, rows []pointRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "point\tvalid runs\tattempts\tflows\tQ1\tmedian\tQ3\taggregate\tbelow 10 kb/s")
+	for _, r := range rows {
+		if r.sum.Flows == 0 {
+			fmt.Fprintf(tw, "%s\t%s\t0\t\t\t\t\t\n", clean(r.name), r.runs())
 			continue
 		}
-		sort.Float64s(g)
-		starved := sort.SearchFloat64s(g, run.StarvedBPS)
-		fmt.Fprintf(tw, "%s\t%d of %d\t%d\t%s\t%s\t%s\t%s\t%d (%.0f %%)\n", clean(p.name), valid, len(p.runs), len(g),
-			rate(quantile(g, .25)), rate(quantile(g, .5)), rate(quantile(g, .75)), rate(sum/float64(valid)), starved, 100*float64(starved)/float64(len(g)))
+		g := r.sum.Goodput
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%.0f %%\n", clean(r.name), r.runs(), r.sum.Flows,
+			rate(g.Q1), rate(g.Median), rate(g.Q3), rate(r.sum.AggregateBps), 100*r.sum.StarvedShare)
 	}
 	return tw.Flush()
 }
 
-type point struct {
-	name string
-	runs []store.Run
+func printTimes(w io.Writer, rows []pointRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	open := 0
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "point\tvalid runs\tattempts\tflows\tcompleted\ttime Q1\tmedian\tQ3")
+	for _, r := range rows {
+		k := r.sum.Completion
+		if k == nil {
+			fmt.Fprintf(tw, "%s\t%s\t0\t\t\t\t\n", clean(r.name), r.runs())
+			continue
+		}
+		open += k.Flows - k.Done
+		cell := func(i int, s float64) string {
+			if k.AtLeast[i] {
+				return "≥ " + seconds(s)
+			}
+			return seconds(s)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%d (%.0f %%)\t%s\t%s\t%s\n", clean(r.name), r.runs(), k.Flows, k.Done, 100*k.Share(),
+			cell(0, k.Times.Q1), cell(1, k.Times.Median), cell(2, k.Times.Q3))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	if open > 0 {
+		fmt.Fprintln(w, "≥: rests on flows that had not completed; they count with the time until the end of their run.")
+	}
+	return nil
 }
 
-func pointsOf(runs []store.Run) []point {
-	var out []point
-	at := map[string]int{}
-	for _, r := range runs {
-		key := r.Params.Key()
-		i, ok := at[key]
-		if !ok {
-			i = len(out)
-			at[key] = i
-			name := r.Transport
-			if len(r.Params) > 0 {
-				name = r.Params.String()
-			}
-			out = append(out, point{name: name})
-		}
-		out[i].runs = append(out[i].runs, r)
+func seconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
+
+// pointOf names the point of a run: its parameters, and its transport when none
+// of them does.
+func pointOf(r *store.Run) string {
+	if len(r.Params) == 0 {
+		return r.Transport
 	}
-	return out
+	for _, v := range r.Params {
+		if v == r.Transport {
+			return r.Params.String()
+		}
+	}
+	return r.Params.String() + ", " + r.Transport
 }
 
 func printRuns(c *cli.Context, st *store.Store, campaign int64) error {
@@ -179,7 +239,7 @@ func printRuns(c *cli.Context, st *store.Store, campaign int64) error {
 			late = strconv.FormatFloat(r.LatenessP99Us.V, 'f', 0, 64) + " µs"
 		}
 		reason := strings.Join(append(append([]string(nil), r.InvalidReasons...), r.Error), "; ")
-		fmt.Fprintf(tw, "%d\t%s\t%d\t%d\t%s\t%s\t%s\n", r.ID, clean(r.Transport), r.Repetition, r.Attempt, r.Status, late, clean(strings.Trim(reason, "; ")))
+		fmt.Fprintf(tw, "%d\t%s\t%d\t%d\t%s\t%s\t%s\n", r.ID, clean(pointOf(&r)), r.Repetition, r.Attempt, r.Status, late, clean(strings.Trim(reason, "; ")))
 	}
 	return tw.Flush()
 }
@@ -211,11 +271,14 @@ func showRun(c *cli.Context, st *store.Store, id int64) error {
 		return err
 	}
 	w := c.App.Writer
-	fmt.Fprintf(w, "run %d of campaign %d: %s, repetition %d, attempt %d, back end %s, seed %d\n", r.ID, r.CampaignID, clean(r.Transport), r.Repetition, r.Attempt, r.Backend, r.Seed)
+	fmt.Fprintf(w, "run %d of campaign %d: %s, repetition %d, attempt %d, back end %s, seed %d\n", r.ID, r.CampaignID, clean(r.Transport), r.Repetition, r.Attempt, dataset.BackendText(r.Backend), r.Seed)
 	fmt.Fprintf(w, "status %s, %.0f s measured after %.0f s, wall %.0f s, started %s\n", r.Status, r.DurationS, r.WarmupS, r.WallS, r.Started)
 	if r.LatenessP99Us.OK {
 		fmt.Fprintf(w, "medium: lateness p50 %.0f µs, p99 %.0f µs, max %.0f µs, priority %s, CPU %.1f s; agents' CPU %.1f s\n",
 			r.LatenessP50Us.V, r.LatenessP99Us.V, r.LatenessMaxUs.V, r.Priority, r.CPUS.V, r.AgentS.V)
+	}
+	if len(r.Params) > 0 {
+		fmt.Fprintf(w, "parameters: %s\n", clean(r.Params.String()))
 	}
 	if r.TraceHash != "" {
 		fmt.Fprintf(w, "trace hash %s\n", r.TraceHash)
@@ -239,7 +302,7 @@ func showRun(c *cli.Context, st *store.Store, id int64) error {
 		}
 		return strconv.Itoa(i)
 	}
-	if err := showFlows(c, w, st, id, name); err != nil {
+	if err := showFlows(c, w, st, r, name); err != nil {
 		return err
 	}
 	if err := showNodes(c, w, st, id, name); err != nil {
@@ -248,21 +311,29 @@ func showRun(c *cli.Context, st *store.Store, id int64) error {
 	return showEvents(c, w, st, id, name)
 }
 
-func showFlows(c *cli.Context, w io.Writer, st *store.Store, id int64, name func(int) string) error {
-	flows, err := st.Flows(c.Context, store.Filter{RunIDs: []int64{id}})
+func showFlows(c *cli.Context, w io.Writer, st *store.Store, r *store.Run, name func(int) string) error {
+	flows, err := st.Flows(c.Context, store.Filter{RunIDs: []int64{r.ID}})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "flow\ttransport\tpath\thops\tgoodput\tset-up\tretransmitted\tblocks\tstatus")
+	fmt.Fprintln(tw, "flow\ttransport\tpath\thops\tgoodput\tcompleted after\tset-up\tretransmitted\tblocks\tstatus")
 	for _, f := range flows {
 		var path []string
 		for _, n := range f.Path {
 			path = append(path, name(n))
 		}
-		good, setup, retr, blocks := "", "", "", ""
-		if f.GoodputBps.OK {
+		good, took, setup, retr, blocks := "", "", "", "", ""
+		switch {
+		case !f.GoodputBps.OK:
+		case f.Size.OK: // its goodput is its size over the interval, and says nothing
+			if t, done := dataset.CompletionTime(r, &f); done {
+				took = seconds(t)
+			} else {
+				took = fmt.Sprintf("not in %.3g s: %d of %d B", t, f.Bytes, f.Size.V)
+			}
+		default:
 			good = rate(f.GoodputBps.V)
 		}
 		if f.SetupS.OK {
@@ -278,7 +349,7 @@ func showFlows(c *cli.Context, w io.Writer, st *store.Store, id int64, name func
 		if f.CC != "" && !strings.HasSuffix(tp, "/"+f.CC) {
 			tp += " (" + f.CC + ")"
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", f.Flow, clean(tp), strings.Join(path, " "), f.Hops, good, setup, retr, blocks, strings.TrimSpace(string(f.Status)+" "+clean(f.Error)))
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Flow, clean(tp), strings.Join(path, " "), f.Hops, good, took, setup, retr, blocks, strings.TrimSpace(string(f.Status)+" "+clean(f.Error)))
 	}
 	return tw.Flush()
 }
@@ -392,15 +463,4 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return os.Rename(tmp.Name(), path)
-}
-
-// quantile interpolates linearly between order statistics (type 7) of sorted
-// values.
-func quantile(sorted []float64, q float64) float64 {
-	h := q * float64(len(sorted)-1)
-	i := int(h)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + (h-float64(i))*(sorted[i+1]-sorted[i])
 }

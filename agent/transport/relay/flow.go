@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -107,8 +108,67 @@ func (f *flow) adopt(up *net.TCPConn) (*ring, error) {
 	return f.ring, up.SetReadDeadline(sock.Wall(f.sched.Clock, f.stop))
 }
 
-// connect makes the connection to the next hop and sends the header.
+// connect makes a connection to the next hop and returns it when the next hop
+// has acknowledged the header: until then a starved next hop may have given the
+// connection up unseen (see sock.Source), and what a relay had passed on would
+// be lost with it.
 func (f *flow) connect(ctx context.Context) (*net.TCPConn, error) {
+	for {
+		down, err := f.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		stands, err := f.awaitHeader(ctx, down)
+		if stands {
+			return down, nil
+		}
+		f.mu.Lock()
+		f.down = nil
+		f.mu.Unlock()
+		sock.Abort(down)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// The pauses between two looks at a connection whose header is on its way.
+const (
+	lookFirst = 2 * vtime.Millisecond
+	lookMost  = 100 * vtime.Millisecond
+)
+
+// awaitHeader returns true when the header is acknowledged, and false without
+// an error when the connection was reset before. The kernel counts the SYN as
+// one acknowledged byte.
+func (f *flow) awaitHeader(ctx context.Context, down *net.TCPConn) (bool, error) {
+	clock := f.sched.Clock
+	for pause := lookFirst; ; pause = min(2*pause, lookMost) {
+		var info *unix.TCPInfo
+		err := sock.OnConn(down, func(fd int) (err error) {
+			info, err = unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+			return err
+		})
+		switch {
+		case err != nil:
+			return false, err
+		case info.Bytes_acked > 1:
+			return true, nil
+		case info.State == unix.BPF_TCP_CLOSE:
+			return false, nil
+		}
+		at := clock.Now().Add(pause)
+		if at >= f.stop {
+			return false, os.ErrDeadlineExceeded
+		}
+		if !sock.SleepUntil(ctx, clock, at) {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// dial makes one connection to the next hop and sends the header.
+func (f *flow) dial(ctx context.Context) (*net.TCPConn, error) {
 	opt := socketOptions(&f.flow, true, false)
 	d := sock.Dialer{Flow: f.flow.ID, From: f.e.node.Addr, To: f.next, Opt: opt, Clock: f.sched.Clock, Until: f.stop}
 	began := f.sched.Clock.Now()

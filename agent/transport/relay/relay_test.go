@@ -202,3 +202,34 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// The next hop answers the relay's SYN, hears nothing, and gives the half-open
+// connection up: the relay tries again, and nothing of the stream is lost.
+func TestConnectionThatNeverStoodAtTheNextHop(t *testing.T) {
+	l := agenttest.New(t, 3, agenttest.Options{})
+	fast := agenttest.Link{Rate: 10 * vtime.MbitPerSecond}
+	l.SetLink(0, 1, fast)
+	l.SetDirection(1, 2, fast)
+	l.SetDirection(2, 1, agenttest.Link{Rate: fast.Rate, Delay: 300 * vtime.Millisecond})
+	const size = 300 * vtime.KB
+	f := l.Flow(proto.Flow{ID: 0, Transport: "hop-by-hop-tcp/reno", Src: 0, Dst: 2, Workload: workload.Spec{Kind: workload.Sized, Size: size}})
+	l.ConfigureChain([]proto.Flow{f}, func(c *proto.Configure) {
+		c.Sysctls = append(c.Sysctls, proto.Sysctl{Key: "net.ipv4.tcp_synack_retries", Value: "0"})
+	})
+	const end = vtime.Time(10 * vtime.Second)
+	epoch := l.Start(0, end)
+	for passed, _ := l.Frames(1, 2); passed == 0; passed, _ = l.Frames(1, 2) {
+		time.Sleep(5 * time.Millisecond)
+	}
+	l.SetDirection(1, 2, agenttest.Link{Down: true})
+	time.Sleep(3 * time.Second)
+	l.SetLink(1, 2, fast)
+	rs := l.Finish(epoch, end)
+	dst, relay := agenttest.Result(t, rs, 0, proto.Destination), agenttest.Result(t, rs, 0, proto.Relay)
+	if relay.Error != nil || dst.Error != nil || !dst.Finished || dst.Total != size {
+		t.Fatalf("relay %+v, destination %+v", relay, dst)
+	}
+	if relay.Attempts < 2 {
+		t.Errorf("the relay connected %d times; its first connection cannot have stood", relay.Attempts)
+	}
+}

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"fmt"
 	"sort"
 	"strings"
 
@@ -211,50 +210,6 @@ func (g *Group) series(transport string) *Series {
 	}
 	g.Series = append(g.Series, Series{Transport: transport})
 	return &g.Series[len(g.Series)-1]
-}
-
-func (s *Set) warn() {
-	c := &s.Campaign
-	if c.Quick {
-		s.Warnings = append(s.Warnings, QuickNotice)
-	}
-	valid := 0
-	for i := range s.Runs {
-		if s.Runs[i].Valid {
-			valid++
-		}
-	}
-	switch {
-	case c.Status == store.CampaignRunning:
-		s.Warnings = append(s.Warnings, "the campaign is not finished: these are the runs so far")
-	case c.Status != store.CampaignComplete:
-		msg := fmt.Sprintf("the campaign is %s", c.Status)
-		if c.Note != "" {
-			msg += ": " + c.Note
-		}
-		s.Warnings = append(s.Warnings, msg)
-	}
-	if int64(valid) < c.Planned {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%d of %d planned runs are valid: statistics rest on those", valid, c.Planned))
-	}
-	unmeasured := 0
-	for g := range s.Groups {
-		for _, ser := range s.Groups[g].Series {
-			for _, rep := range ser.Reps {
-				unmeasured += rep.Unmeasured
-			}
-		}
-	}
-	if unmeasured > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%d flows of valid runs could not be measured and are missing from every statistic", unmeasured))
-	}
-	backends := map[string]bool{}
-	for _, g := range s.Groups {
-		backends[g.Backend] = true
-	}
-	if len(backends) > 1 {
-		s.Warnings = append(s.Warnings, "the campaign holds runs of several back ends: they are shown apart and never pooled")
-	}
 }
 
 // Goodputs returns the goodput of every flow in b/s.

@@ -34,7 +34,9 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		}
 		bands = append(bands, band(b))
 
-		of := s
+	}
+	for _, s := range airtimeSeries(g.Data) {
+		of := &s
 		if varies { // node 1 of one placement is not node 1 of another
 			of = &dataset.Series{Transport: s.Transport}
 			for _, r := range s.Reps {
@@ -93,6 +95,25 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		}
 	}
 	return nil
+}
+
+// airtimeSeries are the series whose airtime is told apart: each transport, or
+// all of them together when they ran at once, since airtime is a node's.
+func airtimeSeries(g *dataset.Group) []dataset.Series {
+	if !g.Mixed {
+		return g.Series
+	}
+	all := dataset.Series{Transport: "all transports together"}
+	seen := map[int64]bool{}
+	for _, s := range g.Series {
+		for _, r := range s.Reps {
+			if !seen[r.Run.ID] {
+				seen[r.Run.ID] = true
+				all.Reps = append(all.Reps, r)
+			}
+		}
+	}
+	return []dataset.Series{all}
 }
 
 func band(b *dataset.Band) figure.Band {

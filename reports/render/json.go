@@ -49,6 +49,9 @@ type jsonCampaign struct {
 	FileSHA256  string          `json:"file_sha256"`
 	FileText    string          `json:"file_text"`
 	Warnings    []string        `json:"warnings"`
+	Validity    string          `json:"validity"` // how many runs of the plan count
+	AllValid    bool            `json:"all_valid"`
+	Meaning     string          `json:"backend_meaning"` // what its numbers are numbers of
 	Groups      []jsonGroup     `json:"groups"`
 	Runs        []jsonRun       `json:"runs"`
 	Definitions json.RawMessage `json:"definitions"`
@@ -241,6 +244,15 @@ func (r *Report) JSON(w io.Writer) error {
 	return enc.Encode(out)
 }
 
+// warnings are those of the campaign, with how it ended when it is not complete.
+func (s *Section) warnings() []string {
+	w := append([]string(nil), s.Set.Warnings...)
+	if e := s.Set.Ending(); e != "" {
+		w = append(w, e)
+	}
+	return w
+}
+
 func (s *Section) json() (jsonCampaign, error) {
 	c := &s.Set.Campaign
 	defs := map[string]string{}
@@ -252,10 +264,12 @@ func (s *Section) json() (jsonCampaign, error) {
 		return jsonCampaign{}, err
 	}
 	out := jsonCampaign{
-		ID: c.ID, Name: c.Name, Title: c.Title, Backend: c.Backend, Seed: formatSeed(c.Seed), Quick: c.Quick, Status: string(c.Status), Planned: c.Planned,
+		ID: c.ID, Name: c.Name, Title: s.title(), Backend: c.Backend, Seed: formatSeed(c.Seed), Quick: c.Quick, Status: string(c.Status), Planned: c.Planned,
 		Reference: c.Reference, Created: c.Created.String(), Finished: c.Finished.String(), Version: c.Version, HostFacts: c.HostFacts,
-		FileSHA256: c.FileSHA256, FileText: c.FileText, Warnings: list(s.Set.Warnings), Definitions: raw, Groups: []jsonGroup{}, Runs: []jsonRun{},
+		FileSHA256: c.FileSHA256, FileText: c.FileText, Warnings: list(s.warnings()), Definitions: raw, Groups: []jsonGroup{}, Runs: []jsonRun{},
 	}
+	out.Validity, out.AllValid = s.validity()
+	out.Meaning = dataset.BackendMeaning(c.Backend)
 	for i := range s.Groups {
 		out.Groups = append(out.Groups, s.Groups[i].json())
 	}

@@ -189,7 +189,7 @@ func TestInvalidRunsAreShownWithTheirReason(t *testing.T) {
 			t.Errorf("%s does not show the reason of the invalid run", ext)
 		}
 	}
-	if md := written(t, r)["md"]; !strings.Contains(md, "6 of 6 planned runs are valid. Left out of every statistic: 1 invalid") {
+	if md := written(t, r)["md"]; !strings.Contains(md, "All 6 runs of the plan have a valid result. Of 7 attempts, 1 is left out of every statistic (1 invalid; reasons below).") {
 		t.Errorf("validity:\n%s", md)
 	}
 }
@@ -252,7 +252,7 @@ func TestNothingValid(t *testing.T) {
 				t.Fatal(err)
 			}
 			for ext, text := range written(t, r) {
-				if ext != "json" && !strings.Contains(text, "0 of 3 planned runs are valid") {
+				if ext != "json" && !strings.Contains(text, "None of the 3 runs of the plan has a valid result.") {
 					t.Errorf("%s does not say that nothing is valid", ext)
 				}
 				if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") {

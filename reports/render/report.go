@@ -83,10 +83,18 @@ func Build(ctx context.Context, st *store.Store, campaignIDs []int64, o Options)
 		titles = append(titles, safetext.Line(set.Campaign.Name, 60))
 	}
 	r.Title = strings.Join(titles, ", ")
-	if len(r.Sections) == 1 && r.Sections[0].Set.Campaign.Title != "" {
-		r.Title = safetext.Line(r.Sections[0].Set.Campaign.Title, 160)
+	if len(r.Sections) == 1 {
+		r.Title = safetext.Line(r.Sections[0].title(), 160)
 	}
 	return r, nil
+}
+
+// title is the campaign's title, or its name when it has none.
+func (s *Section) title() string {
+	if t := s.Set.Campaign.Title; t != "" {
+		return t
+	}
+	return s.Set.Campaign.Name
 }
 
 func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error) {

@@ -27,7 +27,7 @@ func (s *Section) facts() []fact {
 	f := []fact{
 		{"experiment", safetext.Line(c.Name, maxName)},
 		{"campaign", fmt.Sprintf("%d, %s", c.ID, c.Status)},
-		{"back end", safetext.Line(c.Backend, maxName)},
+		{"back end", safetext.Line(dataset.BackendText(c.Backend), 160)},
 		{"seed", strconv.FormatUint(uint64(c.Seed), 10)},
 	}
 	if t := s.times(); t != "" {
@@ -92,36 +92,39 @@ func (s *Section) repetitionSeeds() string {
 	return strings.Join(out, "; ")
 }
 
-// validity says in one sentence how many runs count.
+// validity says how many runs of the plan count, and which attempts do not.
 func (s *Section) validity() (text string, allValid bool) {
-	valid, invalid, failed, interrupted := 0, 0, 0, 0
-	for i := range s.Set.Runs {
-		switch s.Set.Runs[i].Status {
-		case "complete":
-			valid++
-		case "invalid":
-			invalid++
-		case "failed":
-			failed++
-		default:
-			interrupted++
+	c := s.Set.Counts()
+	switch {
+	case c.Valid == c.Planned && c.Planned > 0:
+		text = fmt.Sprintf("All %s of the plan have a valid result.", count(c.Planned, "run"))
+		if c.Planned == 1 {
+			text = "The one run of the plan has a valid result."
+		}
+	default:
+		text = fmt.Sprintf("%d of the %s of the plan %s a valid result: statistics rest on %s.", c.Valid, count(c.Planned, "run"), verb(c.Valid, "has", "have"), verb(c.Valid, "it", "those"))
+		if c.Valid == 0 {
+			text = fmt.Sprintf("None of the %s of the plan has a valid result.", count(c.Planned, "run"))
 		}
 	}
-	planned := s.Set.Campaign.Planned
-	text = fmt.Sprintf("%d of %d planned runs are valid", valid, planned)
-	var bad []string
-	for _, b := range []struct {
-		n    int
-		what string
-	}{{invalid, "invalid"}, {failed, "failed"}, {interrupted, "interrupted"}} {
-		if b.n > 0 {
-			bad = append(bad, fmt.Sprintf("%d %s", b.n, b.what))
-		}
+	if bad := c.Attempts - c.Valid; bad > 0 {
+		text += fmt.Sprintf(" Of %s, %d %s left out of every statistic (%s; reasons below).", count(c.Attempts, "attempt"), bad, verb(bad, "is", "are"), strings.Join(c.LeftOut(), ", "))
 	}
-	if len(bad) > 0 {
-		text += ". Left out of every statistic: " + strings.Join(bad, ", ") + " (below, with reasons)"
+	return text, c.Valid >= c.Planned && c.Valid > 0
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
 	}
-	return text + ".", int64(valid) >= planned && valid > 0
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // shortSized sums one transport of a group of sized flows up.
@@ -157,7 +160,25 @@ func (g *Group) short() []string {
 		}
 		out = append(out, text+".")
 	}
+	if g.Data.Mixed {
+		out = append(out, "These transports ran at once and shared the channel: each met the other, not the same conditions, so there is no ratio between them, and airtime is that of a node, not of a transport.")
+	}
+	if !g.Data.Sized && g.someSized() {
+		out = append(out, "Some flows have a fixed amount of data: their goodput is that amount over the measured interval, however fast they were. Completion times are in the table flows of the database.")
+	}
 	return out
+}
+
+// someSized tells that some flow has a fixed amount of data.
+func (g *Group) someSized() bool {
+	for i := range g.Data.Series {
+		for _, f := range g.Data.Series[i].Flows() {
+			if f.Size.OK {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func phrase(e stats.Estimate) string {
@@ -193,6 +214,7 @@ func definitions() []definition {
 		{"lateness", "How much later than due the emulated medium handled an event of its clock. A run in which it exceeds its bound is invalid: the channel was not what the experiment says. In virtual time there is no lateness."},
 		{"airtime", "Within the measured interval, by the medium’s own account."},
 		{"verdict", "matches: our value fulfils the threshold that was fixed before. same direction: it does not, or there is none, but it is on the same side of “no difference” as the source. differs: it is on the other side. not testable: the reason is given. A shortened campaign tests nothing."},
+		{"back end", "netns: " + dataset.BackendMeaning("netns") + ". sim: " + dataset.BackendMeaning("sim") + "."},
 		{"pooling", "Results of different back ends or campaigns are never pooled, and invalid runs never counted."},
 	}
 }
@@ -211,6 +233,9 @@ func (s *Section) banners() []Row {
 	mark := "bad"
 	if ok {
 		mark = "good"
+	}
+	if e := s.Set.Ending(); e != "" { // one banner, since the one explains the other
+		text, mark = safetext.Line(e, 400)+". "+text, "bad"
 	}
 	return append(out, Row{Mark: mark, Cells: []string{text}})
 }

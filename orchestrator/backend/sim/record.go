@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
@@ -38,10 +39,17 @@ func (w *world) record() *store.RunRecord {
 // side, node, time. Each (flow, side, node) has a region of its own, so that
 // nothing has to be sorted.
 type series struct {
-	flows  [][]place
-	length int // rows per region
-	all    []store.Sample
-	used   []int // rows in use, by region
+	flows   [][]place
+	all     []store.Sample
+	regions []region
+}
+
+// region is the part of a series that belongs to one side of a flow.
+type region struct {
+	from, to int            // rows reserved
+	used     int            // rows in use
+	every    vtime.Duration // least time between two samples
+	next     vtime.Time     // when the next one is due
 }
 
 // place is where the samples of one side of a flow go.
@@ -51,9 +59,13 @@ type place struct {
 	region int
 }
 
-func newSeries(flows []proto.Flow, length int) *series {
-	s := &series{length: length}
-	regions := 0
+// relayEvery is the least time between two samples at a relay, as agents have
+// it: relays outnumber a flow's ends, and their queues matter over seconds.
+const relayEvery = vtime.Second
+
+func newSeries(flows []proto.Flow, end vtime.Time, every vtime.Duration) *series {
+	s := &series{}
+	rows := 0
 	for i := range flows {
 		f := &flows[i]
 		places := []place{{side: proto.Destination, node: f.Dst}}
@@ -64,12 +76,18 @@ func newSeries(flows []proto.Flow, length int) *series {
 		}
 		places = append(places, place{side: proto.Source, node: f.Src})
 		for k := range places {
-			places[k].region = regions
-			regions++
+			g := region{from: rows, every: every}
+			if places[k].side == proto.Relay {
+				g.every = max(every, relayEvery)
+			}
+			g.to = g.from + int(end/vtime.Time(g.every)) + 1
+			rows = g.to
+			places[k].region = len(s.regions)
+			s.regions = append(s.regions, g)
 		}
 		s.flows = append(s.flows, places)
 	}
-	s.all, s.used = make([]store.Sample, regions*length), make([]int, regions)
+	s.all = make([]store.Sample, rows)
 	return s
 }
 
@@ -77,9 +95,11 @@ func newSeries(flows []proto.Flow, length int) *series {
 func (s *series) add(node int, p *proto.Sample) {
 	for _, at := range s.flows[p.Flow] {
 		if at.node == node && at.side == p.Side {
-			if k := s.used[at.region]; k < s.length {
-				backend.FillSample(&s.all[at.region*s.length+k], node, p)
-				s.used[at.region]++
+			g := &s.regions[at.region]
+			if k := g.from + g.used; k < g.to && p.T >= g.next {
+				backend.FillSample(&s.all[k], node, p)
+				g.used++
+				g.next = p.T.Add(g.every)
 			}
 			return
 		}
@@ -89,8 +109,8 @@ func (s *series) add(node int, p *proto.Sample) {
 // rows returns the samples without the gaps.
 func (s *series) rows() []store.Sample {
 	n := 0
-	for region, used := range s.used {
-		n += copy(s.all[n:], s.all[region*s.length:region*s.length+used])
+	for _, g := range s.regions {
+		n += copy(s.all[n:], s.all[g.from:g.from+g.used])
 	}
 	return s.all[:n:n]
 }

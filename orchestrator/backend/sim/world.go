@@ -60,7 +60,7 @@ func newWorld(s *plan.Scenario) (*world, error) {
 		}
 	}
 	w.rec = backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })
-	w.series = newSeries(flows, int(w.end/vtime.Time(c.Sample))+1)
+	w.series = newSeries(flows, w.end, c.Sample)
 	return w, nil
 }
 

@@ -120,12 +120,37 @@ func (m *markdown) table(level int, t *Table) {
 		m.w.WriteString("|\n")
 	}
 	m.w.WriteString("\n")
-	for _, n := range t.Notes {
+	notes := t.below()
+	notes = append(notes, t.Notes...)
+	for _, n := range notes {
 		fmt.Fprintf(m.w, "- %s\n", escapeMarkdown(n))
 	}
-	if len(t.Notes) > 0 {
+	if len(notes) > 0 {
 		m.w.WriteString("\n")
 	}
+}
+
+// below lists the texts that belong below rows, those of equal text together.
+func (t *Table) below() []string {
+	var texts []string
+	rows := map[string][]string{}
+	for _, r := range t.Rows {
+		if r.Below == "" {
+			continue
+		}
+		if rows[r.Below] == nil {
+			texts = append(texts, r.Below)
+		}
+		rows[r.Below] = append(rows[r.Below], r.Cells[0])
+	}
+	for i, text := range texts {
+		what := t.Head[0]
+		if len(rows[text]) > 1 {
+			what += "s"
+		}
+		texts[i] = what + " " + strings.Join(rows[text], ", ") + ": " + text
+	}
+	return texts
 }
 
 // code writes a block in a fence that its text cannot close.

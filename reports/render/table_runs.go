@@ -11,7 +11,7 @@ import (
 
 // leftOutTable lists every run that is not valid, with its reason.
 func leftOutTable(s *Section) Table {
-	t := Table{Title: "Runs that are not valid", Head: []string{"run", "repetition", "point", "attempt", "status", "reason"}, Left: map[int]bool{2: true, 4: true, 5: true}}
+	t := Table{Title: "Runs that are not valid", Head: []string{"run", "repetition", "point", "attempt", "status"}, Left: map[int]bool{2: true, 4: true}}
 	for i := range s.Set.Runs {
 		r := &s.Set.Runs[i]
 		if r.Valid {
@@ -24,7 +24,8 @@ func leftOutTable(s *Section) Table {
 			}
 			reason += r.Error
 		}
-		t.add("bad", fmt.Sprint(r.ID), strconv.Itoa(r.Repetition), point(r), strconv.Itoa(r.Attempt), string(r.Status), safetext.Line(reason, 400))
+		t.add("bad", fmt.Sprint(r.ID), strconv.Itoa(r.Repetition), point(r), strconv.Itoa(r.Attempt), string(r.Status))
+		t.Rows[len(t.Rows)-1].Below = safetext.Line(reason, 400)
 	}
 	return t
 }
@@ -73,7 +74,6 @@ func runTable(s *Section) Table {
 		{"wall time", false, func(r *store.Run) string { return decimals(r.WallS, 1) + "\u00a0s" }},
 		{"priority", true, func(r *store.Run) string { return orNothing(name(r.Priority)) }},
 		{"trace hash", true, func(r *store.Run) string { return orNothing(safetext.Line(r.TraceHash, 17)) }},
-		{"warnings", true, func(r *store.Run) string { return orNothing(safetext.Line(strings.Join(r.Warnings, "; "), 300)) }},
 	}
 	for i := range s.Set.Runs {
 		mark := ""
@@ -81,6 +81,9 @@ func runTable(s *Section) Table {
 			mark = "bad"
 		}
 		t.add(mark)
+		if w := s.Set.Runs[i].Warnings; len(w) > 0 {
+			t.Rows[i].Below = safetext.Line("warnings: "+strings.Join(w, "; "), 400)
+		}
 	}
 	for _, c := range cols {
 		var cells []string

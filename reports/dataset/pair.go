@@ -87,6 +87,7 @@ type Ratios struct {
 	// within a repetition, Each those ratios.
 	PerRepetition stats.Estimate
 	Each          []float64
+	EachBound     []Bound  // of those, for sized flows
 	Warnings      []string // about the pairing
 }
 
@@ -111,11 +112,10 @@ func Compare(a, b *Series, seed uint64) Ratios {
 	r.PerRepetition = stats.MedianRatio(p.A, p.B, seed, stats.Median)
 	if r.Sized {
 		r.Bounds = bounds(p.a, p.b)
-		var each []Bound
 		for i := range p.a {
-			each = append(each, bounds(p.a[i:i+1], p.b[i:i+1])[1])
+			r.EachBound = append(r.EachBound, bounds(p.a[i:i+1], p.b[i:i+1])[1])
 		}
-		r.PerRepetitionBound = together(each)
+		r.PerRepetitionBound = together(r.EachBound)
 	}
 	for i := range p.A {
 		one := stats.Ratio(p.A[i:i+1], p.B[i:i+1], seed, stats.Median)
@@ -140,6 +140,9 @@ type HopCell struct {
 	// completion times: above 1 is faster); N is 0 in the baseline's own cell.
 	Gain  stats.Estimate
 	Bound Bound // of Gain
+	// AtLeast tells that the median completion time rests on flows that had not
+	// completed.
+	AtLeast bool
 }
 
 // ByHops describes the flows of a group by their hop count, with gains over
@@ -167,6 +170,9 @@ func ByHops(g *Group, baseline *Series, seed uint64) []HopRow {
 				x = append(x, chosen(&s.Reps[j], has)...)
 			}
 			cell := HopCell{Transport: s.Transport, Values: stats.Summarise(x)}
+			if g.Sized {
+				cell.AtLeast = Completions(withHops(s.Reps, h)).AtLeast[1]
+			}
 			if baseline != nil && s != baseline {
 				p := PairFlows(s, baseline, has)
 				over, under := withFlows(p.A, p.A, p.B), withFlows(p.B, p.A, p.B)

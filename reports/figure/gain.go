@@ -21,8 +21,11 @@ type Gain struct {
 func Gains(id, baseline string, m Measure, gains []Gain) *Figure {
 	f := &Figure{ID: id, Title: "Gain over " + baseline + " by hop count", width: Width,
 		Caption: "Ratio of the median goodput to that of " + baseline + " over the flows with this number of hops. Bars: 95 % interval, resampling whole repetitions; a marker without a bar has no interval. ∞ is a ratio to a median of 0."}
+	axis := "ratio to " + baseline
 	if m.name == Completion.name {
-		f.Caption = "Median completion time of " + baseline + " over that of the transport, of the flows with this number of hops: above 1 is faster. Bars: 95 % interval, resampling whole repetitions; a marker without a bar has no interval."
+		f.Title = "Speed-up over " + baseline + " by hop count"
+		axis = "speed-up over " + baseline
+		f.Caption = "Median completion time of " + baseline + " over that of the transport, of the flows with this number of hops: above 1 is faster. Bars: 95 % interval, resampling whole repetitions; a marker without a bar has no interval. Flows that had not completed count with the time until their run ended."
 	}
 	f.data.cols = []string{"transport", "hops", "ratio", "lo", "hi", "repetitions"}
 	var hops []int
@@ -63,7 +66,7 @@ func Gains(id, baseline string, m Measure, gains []Gain) *Figure {
 		top += 16 // room for ratios to 0 beyond the axis
 	}
 	p.y.place(p.bottom, top, 15)
-	f.yAxis(&p, 5, "ratio to "+baseline)
+	f.yAxis(&p, 5, axis)
 	if infinite {
 		f.text("hb-k", "end", p.left-5, p.top+5, "∞")
 	}

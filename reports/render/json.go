@@ -140,12 +140,14 @@ type jsonRatios struct {
 }
 
 type jsonHops struct {
-	Hops      int           `json:"hops"`
-	Transport string        `json:"transport"`
-	Flows     int           `json:"flows"`
-	Median    *number       `json:"median_bps"` // null for sized flows
-	MedianS   *number       `json:"median_s"`   // null for others
-	Gain      *jsonEstimate `json:"gain"`       // null for the baseline itself
+	Hops      int     `json:"hops"`
+	Transport string  `json:"transport"`
+	Flows     int     `json:"flows"`
+	Median    *number `json:"median_bps"` // null for sized flows
+	MedianS   *number `json:"median_s"`   // null for others
+	// "at least", "at most" or "not known", as in ratios.
+	Bound dataset.Bound `json:"gain_bound"`
+	Gain  *jsonEstimate `json:"gain"` // null for the baseline itself
 }
 
 type jsonClaim struct {
@@ -307,7 +309,7 @@ func (g *Group) json() jsonGroup {
 	}
 	for _, row := range g.Hops {
 		for _, c := range row.Cells {
-			h := jsonHops{Hops: row.Hops, Transport: c.Transport, Flows: c.Values.N}
+			h := jsonHops{Hops: row.Hops, Transport: c.Transport, Flows: c.Values.N, Bound: c.Bound}
 			median := number(c.Values.Median)
 			if g.Data.Sized {
 				h.MedianS = &median

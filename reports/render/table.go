@@ -239,16 +239,23 @@ func ratioTable(g *Group) Table {
 		row("aggregate", "", exact, func(r dataset.Ratios) stats.Estimate { return r.Aggregate })
 	}
 	row("median of repetitions", "strong", func(r dataset.Ratios) dataset.Bound { return r.PerRepetitionBound }, func(r dataset.Ratios) stats.Estimate { return r.PerRepetition })
-	cells := []string{"each repetition"}
+	cells, separator := []string{"each repetition"}, " "
+	if g.Data.Sized {
+		separator = ", " // "not known" has a space of its own
+	}
 	for _, r := range g.Ratios {
 		var each []string
-		for _, v := range r.Each {
-			each = append(each, factor(v))
+		for i, v := range r.Each {
+			text := factor(v)
+			if r.Sized {
+				text = bounded(text, r.EachBound[i])
+			}
+			each = append(each, text)
 		}
 		if len(each) == 0 {
 			each = []string{nothing}
 		}
-		cells = append(cells, strings.Join(each, " "))
+		cells = append(cells, strings.Join(each, separator))
 		for _, w := range r.Warnings {
 			notes.add(safetext.Line(w, 0), "", "")
 		}
@@ -276,7 +283,11 @@ func hopTable(g *Group) Table {
 	for _, row := range g.Hops {
 		hops := strconv.Itoa(row.Hops)
 		for _, c := range row.Cells {
-			cells := []string{hops, name(c.Transport), strconv.Itoa(c.Values.N), g.value(c.Values.Median)}
+			median := g.value(c.Values.Median)
+			if c.AtLeast {
+				median = "≥\u00a0" + median
+			}
+			cells := []string{hops, name(c.Transport), strconv.Itoa(c.Values.N), median}
 			if g.Baseline != "" {
 				text := nothing
 				if c.Transport != g.Baseline {
@@ -364,28 +375,4 @@ func unit(number, u string) string {
 		return "×" + number
 	}
 	return number + "\u00a0" + safetext.Line(u, 20)
-}
-
-// airtimeTable sums the nodes up; the figure shows each.
-func airtimeTable(g *Group) Table {
-	t := Table{Title: "Airtime, mean over nodes", Head: []string{"transport", "sending", "receiving", "sensed busy", "idle", "frames tried", "succeeded", "collisions"}}
-	for _, a := range g.Airtime {
-		if len(a.Nodes) == 0 {
-			continue
-		}
-		var sum dataset.Airtime
-		for _, n := range a.Nodes {
-			sum.Tx += n.Tx
-			sum.Rx += n.Rx
-			sum.Busy += n.Busy
-			sum.Idle += n.Idle
-			sum.Attempts += n.Attempts
-			sum.Successes += n.Successes
-			sum.Collisions += n.Collisions
-		}
-		n := float64(len(a.Nodes))
-		t.add("", name(a.Transport), percent(sum.Tx/n), percent(sum.Rx/n), percent(sum.Busy/n), percent(sum.Idle/n),
-			decimals(sum.Attempts/n, 1)+"/s", decimals(sum.Successes/n, 1)+"/s", decimals(sum.Collisions/n, 1)+"/s")
-	}
-	return t
 }

@@ -73,6 +73,7 @@ func TestCategory(t *testing.T) {
 func TestJudge(t *testing.T) {
 	good := func() *Report {
 		return &Report{Priority: "SCHED_FIFO 20", Measured: Span{
+			To:       10 * vtime.Time(vtime.Second),
 			Lateness: LatenessSummary{Events: 1e6, P50: 20 * vtime.Microsecond, P99: 100 * vtime.Microsecond},
 			Frames:   FrameCounts{Written: 1e6},
 		}}
@@ -90,6 +91,17 @@ func TestJudge(t *testing.T) {
 		{"late", func(r *Report) { r.Measured.Lateness.P99 = WarnP99 + 1 }, false, 1, 0},
 		{"a long tail", func(r *Report) { r.Measured.Lateness.Above2ms = 0.0101 }, false, 1, 0},
 		{"a bearable tail", func(r *Report) { r.Measured.Lateness.Above2ms = 0.01 }, true, 0, 0},
+		{"a short standstill", func(r *Report) { r.Measured.Lateness.Stall = 50 * vtime.Millisecond }, true, 0, 0},
+		{"a standstill of note", func(r *Report) { r.Measured.Lateness.Stall = 51 * vtime.Millisecond }, true, 0, 1},
+		{"a standstill of more than 1 %", func(r *Report) { r.Measured.Lateness.Stall = 101 * vtime.Millisecond }, false, 1, 0},
+		{"a long turn", func(r *Report) { r.Measured.Lateness.Turn = 101 * vtime.Millisecond }, false, 1, 0},
+		{"one event very late", func(r *Report) { r.Measured.Lateness.Max = 101 * vtime.Millisecond }, false, 1, 0},
+		{"a standstill beyond TCP's time-out", func(r *Report) {
+			r.Measured.To, r.Measured.Lateness.Stall = 300*vtime.Time(vtime.Second), 201*vtime.Millisecond
+		}, false, 1, 0},
+		{"a standstill in a very short run", func(r *Report) {
+			r.Measured.To, r.Measured.Lateness.Stall = vtime.Time(vtime.Second), 19*vtime.Millisecond
+		}, true, 0, 1},
 		{"hardly any events", func(r *Report) { r.Measured.Lateness.Events = 5 }, true, 0, 1},
 		{"ring drops", func(r *Report) { r.RingDrops = 1 }, true, 0, 1},
 		{"a refused frame", func(r *Report) { r.Measured.Frames.WriteErrors = 1 }, true, 0, 1},

@@ -83,6 +83,37 @@ func echoRequest(seq uint16) []byte {
 	return m
 }
 
+// A medium that stood still is found out even when few events are late in it:
+// within the interval, and across its beginning.
+func TestStandstillSpoilsARun(t *testing.T) {
+	for name, at := range map[string]time.Duration{"within": 250 * time.Millisecond, "across the beginning": 50 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, line(2, 10, 150, 350), emulator.Options{}, nil)
+			var ts unix.Timespec
+			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+				t.Fatal(err)
+			}
+			ms := vtime.Time(vtime.Millisecond)
+			if err := l.proc.Begin(t.Context(), ts.Nano(), 150*ms, 650*ms); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(at)
+			if err := unix.Kill(l.proc.PID(), unix.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(250 * time.Millisecond)
+			if err := unix.Kill(l.proc.PID(), unix.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(550*time.Millisecond - at)
+			v := emulator.Judge(l.stop())
+			if v.Valid || !strings.Contains(strings.Join(v.Reasons, "; "), "the emulator stood still for") {
+				t.Errorf("the emulator was stopped, and the verdict is %+v", v)
+			}
+		})
+	}
+}
+
 // One station at 11 Mb/s delivers 6.1 Mb/s of UDP payload (Bianchi's model for
 // n = 1, long preamble, 2 Mb/s ACK). Wide bounds: the machine may be busy.
 func TestUDPThroughput(t *testing.T) {

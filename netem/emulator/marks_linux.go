@@ -106,6 +106,9 @@ func (m *marks) cut(now vtime.Time, next phase) {
 	if next == measuring {
 		m.c.medium.ResetStats()
 		m.next = m.to
+		// A standstill that began before the interval reaches into it by as much
+		// as the cut is late.
+		m.c.loop.Stats().Stall = max(m.c.loop.Clock().Sub(now), 0)
 	}
 	if m.observe != nil {
 		m.observe <- next // has room for every phase

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -19,6 +20,35 @@ const (
 	WriteError = 1e-4                    // tolerated share of frames that a node's kernel refused
 )
 
+// The bounds of a standstill: the longest time in which the medium did nothing
+// although it had something to do. Few events are late in it, so the quantiles
+// do not see it: a flow stands still as well, and a second without traffic is
+// three late events in a thousand. It costs goodput in proportion to the
+// interval, and from 200 ms on it makes Linux's TCP time out (TCP_RTO_MIN).
+const (
+	StandstillLimit = 200 * vtime.Millisecond // a run with a longer one is invalid …
+	StandstillShare = 0.01                    // … or one of a larger share of the measured interval …
+	StandstillFloor = 20 * vtime.Millisecond  // … but not below this, which hosts do now and then
+	StandstillWarn  = 0.5                     // share of the limit that is worth a warning
+)
+
+// standstillLimit is the bound for a measured interval of the given length.
+func standstillLimit(d vtime.Duration) vtime.Duration {
+	return min(StandstillLimit, max(StandstillFloor, vtime.Duration(StandstillShare*float64(d))))
+}
+
+// Standstill is the longest time in which the pacing thread did not get to its
+// work: it was not woken, it computed without looking up, or an event waited.
+func (l *LatenessSummary) Standstill() vtime.Duration { return max(l.Stall, l.Turn, l.Max) }
+
+// rounded is a duration for people.
+func rounded(d vtime.Duration) time.Duration {
+	if s := d.Std(); s > 10*time.Millisecond {
+		return s.Round(time.Millisecond)
+	}
+	return d.Std().Round(time.Microsecond)
+}
+
 // Verdict says whether a run's timing can be trusted.
 type Verdict struct {
 	Valid    bool     `json:"valid"`
@@ -35,12 +65,19 @@ func Judge(r *Report) Verdict {
 	l := &r.Measured.Lateness
 	switch {
 	case l.P99 > WarnP99:
-		invalid("lateness p99 %v is above %v: the host is too slow or too busy for this experiment (priority %s)", l.P99.Std(), WarnP99.Std(), r.Priority)
+		invalid("lateness p99 %v is above %v: the host is too slow or too busy for this experiment (priority %s)", rounded(l.P99), WarnP99.Std(), r.Priority)
 	case l.P99 > ValidP99:
-		warn("lateness p99 %v is above %v", l.P99.Std(), ValidP99.Std())
+		warn("lateness p99 %v is above %v", rounded(l.P99), ValidP99.Std())
 	}
 	if l.Above2ms > MaxLate {
 		invalid("%.2g %% of the events were more than %v late (at most %.2g %%)", l.Above2ms*100, LateBound.Std(), MaxLate*100)
+	}
+	stood, limit := l.Standstill(), standstillLimit(r.Measured.To.Sub(r.Measured.From))
+	switch {
+	case stood > limit:
+		invalid("the emulator stood still for %v (at most %v in this run): it was stopped, or the host gave its processor to others", rounded(stood), rounded(limit))
+	case stood > vtime.Duration(StandstillWarn*float64(limit)):
+		warn("the emulator stood still for %v (invalid above %v)", rounded(stood), rounded(limit))
 	}
 	if l.Events < MinEvents {
 		warn("only %d events: the lateness quantiles mean little", l.Events)

@@ -17,10 +17,23 @@ import (
 const (
 	warnRunDelay    = 0.05 // share of the run that an agent's threads waited for a processor
 	invalidRunDelay = 0.15
-	warnSample      = 250 * vtime.Millisecond // how late the latest sample was taken
-	invalidSample   = 2 * vtime.Second
 	missingSamples  = 0.05 // share of a flow's samples that may be missing at its destination
+
+	// How late the latest sample may be: an agent that stands still takes none,
+	// and what it runs in user space stands still with it. The bound is a share of
+	// the measured interval, between two limits.
+	invalidSampleShare = 0.02
+	invalidSampleMin   = 250 * vtime.Millisecond // ordinary schedulers on busy hosts do this
+	invalidSampleMax   = 2 * vtime.Second
 )
+
+// sampleBounds returns from where on a late sample is worth a warning, and from
+// where on the run is invalid.
+func sampleBounds(measured float64) (warn, invalid vtime.Duration) {
+	share := vtime.FromSeconds(invalidSampleShare * measured)
+	invalid = min(invalidSampleMax, max(invalidSampleMin, share))
+	return min(invalidSampleMin, invalid/2), invalid
+}
 
 // judgeAgents adds the agents' part of the verdict, each reason once with the
 // worst node.
@@ -44,14 +57,14 @@ func judgeAgents(run *store.Run, names []string, results []*proto.Results) {
 		}
 	}
 	if delay.share > warnRunDelay {
-		text := fmt.Sprintf("host starved: the agent of node %s waited for a processor for %.0f %% of the run (worst of all nodes; warning above %.0f %%, invalid above %.0f %%)",
+		text := fmt.Sprintf("host starved: the agent of node %s waited for a processor for %.0f %% of the run, its threads together (worst of all nodes; warning above %.0f %%, invalid above %.0f %%)",
 			names[delay.node], delay.share*100, warnRunDelay*100, invalidRunDelay*100)
 		note(run, delay.share > invalidRunDelay, text)
 	}
-	if late.d > warnSample {
-		text := fmt.Sprintf("host starved: a sample of node %s was taken %v late (worst of all nodes; warning above %v, invalid above %v)",
-			names[late.node], late.d.Std().Round(time.Millisecond), warnSample, invalidSample)
-		note(run, late.d > invalidSample, text)
+	if warn, invalid := sampleBounds(run.DurationS); late.d > warn {
+		text := fmt.Sprintf("the agent of node %s stood still for %v (worst of all nodes; warning above %v, invalid above %v): it was stopped, or the host is starved",
+			names[late.node], late.d.Std().Round(time.Millisecond), warn, invalid)
+		note(run, late.d > invalid, text)
 	}
 }
 

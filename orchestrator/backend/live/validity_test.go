@@ -12,7 +12,7 @@ import (
 // A starved host must not produce a run that looks sound.
 func TestStarvedAgentsSpoilARun(t *testing.T) {
 	judge := func(delay, late vtime.Duration) store.Run {
-		var run store.Run
+		run := store.Run{DurationS: 100}
 		healthy := &proto.Results{Facts: proto.NodeFacts{Wall: 100 * vtime.Second, RunDelay: vtime.Second, SampleLateMax: vtime.Millisecond}}
 		other := &proto.Results{Facts: proto.NodeFacts{Wall: 100 * vtime.Second, RunDelay: delay, SampleLateMax: late}}
 		judgeAgents(&run, []string{"n01", "n02"}, []*proto.Results{healthy, other})
@@ -27,8 +27,25 @@ func TestStarvedAgentsSpoilARun(t *testing.T) {
 	if r := judge(40*vtime.Second, vtime.Millisecond); len(r.InvalidReasons) != 1 || !strings.Contains(r.InvalidReasons[0], "n02") {
 		t.Errorf("40 %% of delay: %v", r.InvalidReasons)
 	}
-	if r := judge(vtime.Second, 3*vtime.Second); len(r.InvalidReasons) != 1 || !strings.Contains(r.InvalidReasons[0], "3s") {
+	if r := judge(vtime.Second, 3*vtime.Second); len(r.InvalidReasons) != 1 || !strings.Contains(r.InvalidReasons[0], "n02 stood still for 3s") {
 		t.Errorf("a sample 3 s late: %v", r.InvalidReasons)
+	}
+}
+
+// A standstill that a long run bears spoils a short one.
+func TestStandstillIsJudgedByTheInterval(t *testing.T) {
+	for _, c := range []struct {
+		measured      float64
+		warn, invalid vtime.Duration
+	}{
+		{1, 125 * vtime.Millisecond, 250 * vtime.Millisecond},
+		{5, 125 * vtime.Millisecond, 250 * vtime.Millisecond},
+		{30, 250 * vtime.Millisecond, 600 * vtime.Millisecond},
+		{300, 250 * vtime.Millisecond, 2 * vtime.Second},
+	} {
+		if w, i := sampleBounds(c.measured); w != c.warn || i != c.invalid {
+			t.Errorf("%g s: warning above %v, invalid above %v; want %v, %v", c.measured, w, i, c.warn, c.invalid)
+		}
 	}
 }
 

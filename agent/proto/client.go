@@ -35,6 +35,22 @@ type Client struct {
 	err     error
 }
 
+// Gone says that an order found no agent any more, or that the agent ended
+// before it replied. Why it ended may be known elsewhere.
+type Gone struct {
+	Order Type
+	Err   error // why the conversation is over
+}
+
+// Error names the order and the end of the conversation.
+func (g *Gone) Error() string { return fmt.Sprintf("order %s: the agent is gone: %v", g.Order, g.Err) }
+
+// Unwrap returns why the conversation is over.
+func (g *Gone) Unwrap() error { return g.Err }
+
+// ErrClosed is the end of a conversation that the controller closed.
+var ErrClosed = errors.New("closed by the controller")
+
 // NewClient starts the conversation over rwc, which Close closes. Say Hello
 // first.
 func NewClient(rwc io.ReadWriteCloser) *Client {
@@ -58,8 +74,8 @@ func (c *Client) Async() <-chan Async { return c.async }
 // Done is closed when the conversation is over; Err then says why.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns why the conversation ended: nil while it lasts, io.EOF when the
-// agent closed its side, else what went wrong.
+// Err returns why the conversation ended: nil while it lasts, ErrClosed after
+// Close, io.EOF when the agent closed its side, else what went wrong.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,7 +85,7 @@ func (c *Client) Err() error {
 // Close ends the conversation by closing the stream; the agent takes the end
 // of its input as the order to revert and exit.
 func (c *Client) Close() error {
-	c.finish(errors.New("closed by the controller"))
+	c.finish(ErrClosed)
 	c.closing.Do(func() { close(c.shut) })
 	return c.rwc.Close()
 }
@@ -163,7 +179,7 @@ func (c *Client) write() {
 
 // Call sends one order and waits for its reply. body and reply may be nil when
 // the order has none. The error is an *Error when the agent refused, the
-// context's when it ended first, else why the conversation is over.
+// cause of the context's end when it ended first, else why the conversation is over.
 func (c *Client) Call(ctx context.Context, typ Type, body, reply any) error {
 	if !known(typ, orders) {
 		return &Error{Code: CodeInternal, What: string(typ), Detail: "it is not an order"}
@@ -186,15 +202,15 @@ func (c *Client) Call(ctx context.Context, typ Type, body, reply any) error {
 	select {
 	case c.out <- line:
 	case <-ctx.Done():
-		return fmt.Errorf("order %s: %w", typ, ctx.Err())
+		return fmt.Errorf("order %s: %w", typ, context.Cause(ctx))
 	case <-c.done:
-		return fmt.Errorf("order %s: the agent is gone: %w", typ, c.Err())
+		return &Gone{typ, c.Err()}
 	}
 	select {
 	case e := <-ch:
 		return replied(e, typ, reply)
 	case <-ctx.Done():
-		return fmt.Errorf("order %s: no reply: %w", typ, ctx.Err())
+		return fmt.Errorf("order %s: no reply: %w", typ, context.Cause(ctx))
 	case <-c.done:
 		// The reply may have come in the same moment (bye).
 		select {
@@ -202,7 +218,7 @@ func (c *Client) Call(ctx context.Context, typ Type, body, reply any) error {
 			return replied(e, typ, reply)
 		default:
 		}
-		return fmt.Errorf("order %s: the agent is gone: %w", typ, c.Err())
+		return &Gone{typ, c.Err()}
 	}
 }
 

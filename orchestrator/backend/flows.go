@@ -60,6 +60,10 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 		row.Status, row.Error = store.FlowFailed, missing(a)
 		return
 	}
+	if a.dst.Bytes < 0 || a.dst.Blocks < 0 {
+		row.Status, row.Error = store.FlowFailed, fmt.Sprintf("the destination reports %d bytes and %d blocks", a.dst.Bytes, a.dst.Blocks)
+		return
+	}
 	row.CC = a.src.CC
 	// Set-up counts from the moment a connection stood; Hop has no connection.
 	if a.src.Established > 0 {

@@ -107,3 +107,19 @@ func TestWhatMakesAFlowFail(t *testing.T) {
 		t.Errorf("a flow that nobody asked for: %v", rec.Run.InvalidReasons)
 	}
 }
+
+// A count that cannot be is no measurement, and must not be refused by the
+// database after the run.
+func TestNegativeCountsFailTheFlow(t *testing.T) {
+	s := scenario(t)
+	rec := NewRecord(s, func(int) string { return "" })
+	r := results()
+	r[2].Flows[0].Bytes = -1
+	CollectFlows(rec, s, r)
+	if f := rec.Flows[0]; f.Status != store.FlowFailed || !strings.Contains(f.Error, "-1 bytes") || f.Bytes != 0 || f.GoodputBps.OK {
+		t.Errorf("flow: %+v", f)
+	}
+	if f := rec.Flows[1]; f.Status != store.FlowOK {
+		t.Errorf("the other flow: %+v", f)
+	}
+}

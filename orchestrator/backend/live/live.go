@@ -21,12 +21,18 @@ import (
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
-// The bounds of a run's phases, beside its length.
+// limits bound a run's phases, beside its length.
+type limits struct {
+	start   time.Duration // nodes up and configured
+	collect time.Duration // from the end of the traffic to the last result
+}
+
+// usual suits 1,000 nodes on a slow host.
+var usual = limits{start: 60 * time.Second, collect: 30 * time.Second}
+
 const (
-	startTimeout   = 60 * time.Second       // nodes up and configured: 1,000 nodes on a slow host
-	startLead      = 500 * time.Millisecond // between the start order and the flows' common start
-	collectTimeout = 30 * time.Second
-	closeTimeout   = 20 * time.Second
+	startLead    = 500 * time.Millisecond // between the start order and the flows' common start
+	closeTimeout = 20 * time.Second
 	// hurriedClose bounds the teardown after the user has asked to stop: hopbed
 	// must be gone within 3 s of a Ctrl-C.
 	hurriedClose = 1500 * time.Millisecond
@@ -50,12 +56,15 @@ type Options struct {
 }
 
 // Backend runs scenarios on namespaces over the paced medium.
-type Backend struct{ opt Options }
+type Backend struct {
+	opt    Options
+	limits limits
+}
 
 var _ backend.Backend = (*Backend)(nil)
 
 // New returns the back end.
-func New(o Options) *Backend { return &Backend{o} }
+func New(o Options) *Backend { return &Backend{o, usual} }
 
 // Name implements backend.Backend.
 func (b *Backend) Name() string { return b.opt.Name }
@@ -102,7 +111,7 @@ type session struct {
 
 // Run implements backend.Backend.
 func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress) (rec *store.RunRecord, err error) {
-	r := &session{b: b, s: s, tell: tell, gather: newGatherer(),
+	r := &session{b: b, s: s, tell: tell, gather: newGatherer(s),
 		rec: backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })}
 	defer func() {
 		tell("tear down", 0, 0)
@@ -120,9 +129,26 @@ func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progre
 		rec = r.rec
 	}()
 	if err := r.start(ctx); err != nil {
-		return nil, classify(err)
+		return nil, classify(r.explain(err))
 	}
-	return nil, r.measure(ctx)
+	return nil, r.explain(r.measure(ctx))
+}
+
+// explain prefers the failure of an agent or of the emulator to what followed
+// from it, such as an order that could not be delivered.
+func (r *session) explain(err error) error {
+	var gone *proto.Gone
+	if errors.As(err, &gone) {
+		// A conversation ends before its process does.
+		select {
+		case <-r.gather.failed:
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+	if cause := r.gather.failure(); err != nil && cause != nil && !errors.Is(err, context.Canceled) {
+		return cause
+	}
+	return err
 }
 
 // classify tells the campaign what an error at the start means for other
@@ -142,9 +168,14 @@ func classify(err error) error {
 	return err
 }
 
+// within bounds a phase; who waits beyond it is told what that means.
+func within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("nothing within %v: it hangs, it was stopped, or the host is starved", d))
+}
+
 // start brings the nodes and the medium up and configures every node.
 func (r *session) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := within(ctx, r.b.limits.start)
 	defer cancel()
 	n := len(r.s.Topology.Nodes)
 	r.tell(fmt.Sprintf("start %d nodes", n), 0, 0)
@@ -169,6 +200,7 @@ func (r *session) start(ctx context.Context) error {
 	for i, h := range r.handles {
 		c := proto.NewClient(h.Conn())
 		r.clients = append(r.clients, c)
+		r.gather.drains.Add(1)
 		go r.gather.drain(i, h.Name(), c)
 		go r.watch(h)
 	}
@@ -304,15 +336,15 @@ func (r *session) waitUntil(ctx context.Context, epoch int64, end vtime.Time) er
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-r.gather.failed:
-			return err
+		case <-r.gather.failed:
+			return r.gather.failure()
 		case <-tick.C:
 		}
 	}
 }
 
 func (r *session) collect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	ctx, cancel := within(ctx, r.b.limits.collect)
 	defer cancel()
 	if err := r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error { return c.Stop(ctx) }); err != nil {
 		return err

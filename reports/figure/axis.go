@@ -184,7 +184,8 @@ func (f *Figure) xAxis(p *frame, most int, title string, grid bool) {
 			f.line("hb-grid", pt{x, p.top}, pt{x, p.bottom})
 		}
 		f.line("hb-axis", pt{x, p.bottom}, pt{x, p.bottom + 4})
-		if t.label != "" {
+		// The strip's label names its edge already, and would run into this one.
+		if t.label != "" && (p.x.strip == 0 || t.v > p.x.lo*1.0001) {
 			f.text("hb-k", "middle", x, p.bottom+15, t.label)
 		}
 	}

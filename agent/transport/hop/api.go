@@ -53,7 +53,8 @@ type Packet struct {
 // calls TxDone; one that sees only the free space need not: the Node then
 // takes the largest Free that it has seen for the queue's size. A driver that
 // sees neither returns a large constant: the Node then believes that data
-// leave at once, and BSYNs overtake them.
+// leave at once and BSYNs overtake them, so that its queue has to take whole
+// blocks. Only tests do that.
 type Radio interface {
 	Free(c Class) int
 }

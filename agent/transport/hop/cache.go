@@ -53,12 +53,27 @@ func (n *Node) victim(b *block) *block {
 		return n.oldest
 	}
 	var longest *block
-	for _, w := range n.waiting {
-		if w.rx == rxSuspended && w.stale && w.f.role == Relay && w != b && (longest == nil || w.lastHeard < longest.lastHeard) {
+	n.eachSuspended(b, func(w *block) {
+		if longest == nil || w.lastHeard < longest.lastHeard {
 			longest = w
 		}
-	}
+	})
 	return longest
+}
+
+// eachSuspended calls do for every relayed partial block without a grant, but
+// not for b.
+func (n *Node) eachSuspended(b *block, do func(*block)) {
+	for _, f := range n.flows {
+		if f.role != Relay {
+			continue
+		}
+		for _, w := range f.blocks {
+			if w.rx == rxSuspended && (w.micro || w.stale) && w != b {
+				do(w)
+			}
+		}
+	}
 }
 
 // memoryFor is the limit that applies to a block. A relayed flow that holds
@@ -96,10 +111,6 @@ func (n *Node) hasRoom(b *block) bool {
 	for v := n.oldest; v != nil && need > 0; v = v.succ {
 		need -= vtime.Bytes(cap(v.buf))
 	}
-	for _, w := range n.waiting {
-		if w.rx == rxSuspended && w.stale && w.f.role == Relay && w != b {
-			need -= vtime.Bytes(cap(w.buf))
-		}
-	}
+	n.eachSuspended(b, func(w *block) { need -= vtime.Bytes(cap(w.buf)) })
 	return need <= 0
 }

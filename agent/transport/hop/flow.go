@@ -136,11 +136,11 @@ func (f *flow) slots() int {
 }
 
 // microBytes counts the bytes of the flow's micro-blocks that are here and
-// not passed on.
+// were never passed on.
 func (f *flow) microBytes() vtime.Bytes {
 	var k vtime.Bytes
 	for _, b := range f.blocks {
-		if b.micro && b.buf != nil && b.tx != txPassed {
+		if b.micro && b.buf != nil && !b.resend {
 			k += vtime.Bytes(b.size)
 		}
 	}

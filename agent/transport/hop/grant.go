@@ -165,9 +165,12 @@ func (n *Node) grantExpired(now vtime.Time, b *block) {
 		return
 	}
 	b.f.stats.GrantsExpired++
-	if b.micro || b.nhave == 0 {
+	switch {
+	case b.micro:
+		b.rx = rxSuspended // microRoom or makeRoom frees it if need be
+	case b.nhave == 0:
 		n.discard(b)
-	} else {
+	default:
 		n.stopReceiving(b)
 		b.rx, b.stale, b.firstReq = rxSuspended, true, now
 		n.waiting = append(n.waiting, b)

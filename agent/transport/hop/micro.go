@@ -45,14 +45,14 @@ func (n *Node) pollMicro() (Packet, bool) {
 func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
 	f := b.f
 	if b.rx == rxRequested {
-		if !n.custody(b) || f.role == Relay && f.microBytes()+vtime.Bytes(b.size) > n.cfg.MicroWindow || !n.allocate(b, false) {
+		if !n.custody(b) || !n.microRoom(b) || !n.allocate(b, false) {
 			f.stats.Blocked++
 			n.discard(b)
 			return
 		}
-		b.rx = rxGranted
 		b.have.reset(b.count)
 	}
+	b.rx = rxGranted
 	b.lastHeard = now
 	n.timers.set(&b.rxTimer, now.Add(n.cfg.GrantExpiry))
 	if m.flags&flagInline != 0 {
@@ -63,4 +63,24 @@ func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
 	if b.rx != rxComplete && (m.flags&flagPoll != 0 || m.typ == typeVBSYN) {
 		n.owe(b, oweBACK)
 	}
+}
+
+// microRoom reports whether a relay may take one more micro-block of the
+// flow. Silent ones make room: they are kept until then, because a sender
+// with many micro-blocks on a slow link comes back to each only after long.
+func (n *Node) microRoom(b *block) bool {
+	f := b.f
+	for f.role == Relay && f.microBytes()+vtime.Bytes(b.size) > n.cfg.MicroWindow {
+		var silent *block
+		for _, x := range f.blocks {
+			if x.micro && x.rx == rxSuspended && (silent == nil || x.lastHeard < silent.lastHeard) {
+				silent = x
+			}
+		}
+		if silent == nil {
+			return false
+		}
+		n.free(silent)
+	}
+	return true
 }

@@ -3,6 +3,7 @@ package hop
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestRandomNetworks(t *testing.T) {
 				flipBytes: float64(r.IntN(2)) * 0.02, rate: vtime.BitRate(1+r.IntN(54)) * vtime.MbitPerSecond,
 			}
 			if opt.feedback == blind {
-				opt.queue = [NumClasses]int{1000, 100} // without feedback a round must fit
+				opt.queue = [NumClasses]int{10_000, 1000} // without feedback a round must fit
 			}
 			w := newWorld(t, seed, k, cfg, opt)
 			worst := r.Float64() * 0.8
@@ -65,7 +66,7 @@ func TestRandomNetworks(t *testing.T) {
 			}
 			w.route()
 			var flows []FlowKey
-			total := vtime.Bytes(0)
+			limit := 20 * vtime.Minute
 			for id := range 1 + r.IntN(6) {
 				src, dst := r.IntN(k), r.IntN(k)
 				if src == dst {
@@ -75,7 +76,8 @@ func TestRandomNetworks(t *testing.T) {
 				if r.IntN(3) == 0 {
 					size = vtime.Bytes(1 + r.IntN(30_000))
 				}
-				total += size
+				size = min(size, 200*cfg.BlockSize)
+				limit += w.bound(size, cfg, k, worst)
 				flows = append(flows, w.open(src, dst, FlowID(id), size, FlowOptions{}))
 			}
 			w.mayhem(r, cfg, flows, 60*vtime.Second)
@@ -83,9 +85,7 @@ func TestRandomNetworks(t *testing.T) {
 				w.down[i] = false
 			}
 			w.route()
-			// The bound: the slowest link carries everything of every flow over
-			// every hop at 1 − loss ≥ 0.2, plus the pauses of timers.
-			w.finish(20*vtime.Minute+vtime.Duration(k)*50*opt.rate.TxTime(total), flows...)
+			w.finish(limit, flows...)
 			for _, f := range flows {
 				if errs := w.nodes[f.Dst].app.errors; len(errs) > 0 {
 					t.Fatalf("errors %v", errs)
@@ -93,6 +93,20 @@ func TestRandomNetworks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// bound is what a flow may take with all links up: three times the mean that
+// the slowest link needs over the most hops, every block after the other. A
+// control packet gets through, and its answer back, with probability q, and is
+// repeated after at most 2 s for the grant and 200 ms for each round's bitmap.
+func (w *world) bound(size vtime.Bytes, cfg Config, nodes int, loss float64) vtime.Duration {
+	q := math.Pow(1-math.Pow(loss, float64(w.opt.arqTries)), 2)
+	blocks := float64(packets(int(size), int(cfg.BlockSize)))
+	perBlock := float64(packets(int(min(size, cfg.BlockSize)), cfg.Payload))
+	rounds := 2 + math.Log(perBlock+1)/-math.Log(max(loss, 0.1))
+	exchange := 2/q + rounds*0.2/q
+	air := w.opt.rate.TxTime(size+vtime.Bytes(blocks*perBlock)*100).Seconds() + blocks*perBlock*0.0005
+	return vtime.FromSeconds(3 * float64(nodes) * (blocks*exchange + air/(1-loss)))
 }
 
 // mayhem runs for a while and meanwhile cuts nodes off, restarts relays

@@ -42,6 +42,9 @@ func TestFullDisk(t *testing.T) {
 			s, err := Open(ctx, path)
 			if err != nil {
 				full("open", err) // too small for even an empty database
+				if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("a file without content is left: %v", err)
+				}
 				return
 			}
 			c := &Campaign{Name: "full", Backend: "sim", FileText: "x"}

@@ -19,13 +19,45 @@ type writerLock struct{ f *os.File }
 
 func lockPath(db string) string { return db + "-lock" }
 
+// A reader that looks whether somebody writes holds the lock for an instant.
+const (
+	lockTries = 5
+	lockPause = 20 * time.Millisecond
+)
+
+// BeingWritten says whether a hopbed has the database open for writing now: a
+// campaign that is marked as running and has no writer was killed.
+func (s *Store) BeingWritten() bool {
+	if s.lock != nil {
+		return true
+	}
+	abs, err := resolve(s.path)
+	if err != nil {
+		return false
+	}
+	f, err := os.OpenFile(lockPath(abs), os.O_RDWR, 0)
+	if err != nil {
+		// Without a right to it nothing is known; the campaign's own word counts.
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	defer f.Close() // and with it the lock
+	busy, _ := lockFile(f)
+	return busy
+}
+
 func acquire(db string) (*writerLock, error) {
-	for {
+	for try := 1; ; {
 		f, err := os.OpenFile(lockPath(db), os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {
 			return nil, fmt.Errorf("lock of database %s: %w", db, err)
 		}
 		if busy, err := lockFile(f); err != nil {
+			if busy && try < lockTries {
+				f.Close()
+				try++
+				time.Sleep(lockPause)
+				continue
+			}
 			defer f.Close()
 			if busy {
 				b := make([]byte, 200)

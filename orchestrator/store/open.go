@@ -40,7 +40,7 @@ type Store struct {
 // writing to it, *FormatError when the file is something else or newer, and
 // *DiskFullError when there is no room.
 func Open(ctx context.Context, path string) (*Store, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := resolve(path)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
@@ -56,11 +56,34 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Only under the lock: before, another hopbed may have been about to make it.
+	_, statErr := os.Stat(abs)
+	made := errors.Is(statErr, fs.ErrNotExist)
 	s := &Store{path: path, lock: lock}
 	if err := s.openWriter(ctx, abs); err != nil {
+		if made {
+			_ = os.Remove(abs) // a file without content would only raise questions
+		}
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// resolve returns the path of the file itself: SQLite's log and our lock are
+// beside it, whatever links lead to it.
+func resolve(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	switch {
+	case err == nil:
+		return real, nil
+	case errors.Is(err, fs.ErrNotExist): // it will be made
+		return abs, nil
+	}
+	return "", err
 }
 
 func (s *Store) openWriter(ctx context.Context, abs string) error {
@@ -86,7 +109,7 @@ func (s *Store) openWriter(ctx context.Context, abs string) error {
 // campaign that is being written can be read. A file of an older format is
 // brought up to date first, as Open does.
 func OpenRead(ctx context.Context, path string) (*Store, error) {
-	abs, err := filepath.Abs(path)
+	abs, err := resolve(path)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", path, err)
 	}

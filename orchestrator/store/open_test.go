@@ -239,3 +239,66 @@ func TestFailedMigrationIsUndone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Links lead to one database, which has one writer.
+func TestLinksShareTheWriter(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "a.db"), filepath.Join(dir, "b.db")
+	s, err := Open(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := os.Symlink("a.db", link); err != nil {
+		t.Fatal(err)
+	}
+	var locked *LockedError
+	if again, err := Open(t.Context(), link); !errors.As(err, &locked) {
+		t.Errorf("a second writer came in through a link: %v, %v", again, err)
+	}
+}
+
+// A reader can tell a campaign at work from one that was killed, and does not
+// keep writers out.
+func TestBeingWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenRead(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if !r.BeingWritten() || !s.BeingWritten() {
+		t.Error("a writer is not seen")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r.BeingWritten() {
+		t.Error("a writer is seen that has gone")
+	}
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				r.BeingWritten()
+			}
+		}
+	}()
+	defer close(stop)
+	for range 20 {
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

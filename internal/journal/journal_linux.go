@@ -98,20 +98,32 @@ func Open(dir, tag string) (*Journal, error) {
 		return nil, fmt.Errorf("journal: %q is no ownership tag", tag)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+		return nil, noPlace(err)
 	}
 	path := filepath.Join(dir, tag+suffix)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
+		return nil, noPlace(err)
 	}
 	j := &Journal{tag: tag, path: path, file: f}
 	if err := j.begin(dir); err != nil {
 		f.Close()
 		os.Remove(path)
-		return nil, fmt.Errorf("journal %s: %w", path, err)
+		return nil, noPlace(err)
 	}
 	return j, nil
+}
+
+// noPlace says what to do about a journal that cannot be written: without it
+// nothing is created, because nothing could be removed again.
+func noPlace(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("journal: %w: free some space, or set XDG_STATE_HOME to a folder that has some", err)
+	case errors.Is(err, os.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("journal: %w: set XDG_STATE_HOME to a folder that you may write", err)
+	}
+	return fmt.Errorf("journal: %w", err)
 }
 
 func (j *Journal) begin(dir string) error {
@@ -161,7 +173,7 @@ func (j *Journal) Path() string { return j.path }
 // only written: the process is found by its tag even without it.
 func (j *Journal) Record(kind, id string) error {
 	if err := j.append(Entry{Kind: kind, ID: id}); err != nil {
-		return fmt.Errorf("journal %s: %w", j.path, err)
+		return noPlace(err)
 	}
 	return nil
 }
@@ -278,20 +290,17 @@ func (j *Journal) tempName(parent, what string) (string, error) {
 // Close ends the journal after an orderly clean-up: it removes what is left of
 // the campaign by the same means as Clean, and the file if nothing is left. The
 // error lists what could not be removed; the file then stays for `hopbed
-// clean`.
+// clean`. A journal that could not be written any more names everything that
+// exists: what it could not announce was not made.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	f := j.file
 	j.file = nil
-	err := j.err
 	j.mu.Unlock()
 	if f == nil {
 		return nil
 	}
 	defer f.Close() // the lock is held until the end
-	if err != nil {
-		return fmt.Errorf("journal %s: %w", j.path, err)
-	}
 	entries, err := read(j.path)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func Start(ctx context.Context, cfg *Config, opt Options) (*Proc, error) {
 		opt.Journal = func(string, string) error { return nil }
 	}
 	if err := opt.Journal(KindEmulator, "emulator"); err != nil {
-		return nil, fmt.Errorf("emulator: journal: %w", err)
+		return nil, fmt.Errorf("emulator: %w", err)
 	}
 	p := &Proc{opt: opt, done: make(chan struct{}), pending: map[uint64]chan *reply{}}
 	files := boardFiles(opt.Board)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -40,7 +41,7 @@ type MediumResult struct {
 // Medium measures how late the live medium is under load, at 54 Mb/s (802.11g):
 // two-node cells that do not hear each other, each saturated by UDP, then a
 // mesh with as many TCP flows as nodes. It prints a table.
-func Medium(ctx context.Context, w io.Writer, o MediumOptions) ([]MediumResult, error) {
+func Medium(ctx context.Context, w io.Writer, o MediumOptions) (all []MediumResult, err error) {
 	if o.Cells == nil {
 		o.Cells = []int{16, 32, 64, 128}
 	}
@@ -54,8 +55,9 @@ func Medium(ctx context.Context, w io.Writer, o MediumOptions) ([]MediumResult, 
 		o.Span = 5 * time.Second
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	// What was measured before an error is worth showing.
+	defer func() { err = errors.Join(err, tw.Flush()) }()
 	fmt.Fprintln(tw, "scenario\tnodes\tflows\tframes/s\tMb/s\tp50 (µs)\tp99 (µs)\tmax (µs)\t> 1 ms (%)\twakes/s\tCPU (%)\tring drops\tpriority\tvalid\t")
-	var all []MediumResult
 	row := func(r MediumResult, err error) error {
 		if err != nil {
 			return err
@@ -79,7 +81,7 @@ func Medium(ctx context.Context, w io.Writer, o MediumOptions) ([]MediumResult, 
 			return all, fmt.Errorf("mesh of %d nodes: %w", o.Mesh, err)
 		}
 	}
-	return all, tw.Flush()
+	return all, nil
 }
 
 const firstPort = 20000
@@ -115,6 +117,9 @@ type flow struct{ src, dst int }
 // mesh places nodes on a jittered grid, so that it is connected without a
 // search, and draws one flow per node between random pairs.
 func mesh(ctx context.Context, o MediumOptions, n int) (MediumResult, error) {
+	if n < 2 {
+		return MediumResult{}, fmt.Errorf("a mesh needs two nodes, not %d", n)
+	}
 	cfg := config(wifi.DiskRadio(250, 550))
 	s := des.NewStream(1, "bench/mesh")
 	side := 1

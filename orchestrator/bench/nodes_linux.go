@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -23,7 +24,7 @@ type NodesResult struct {
 
 // Nodes measures how long namespaces with a process each take to come up, to
 // greet, and to go, and prints a table.
-func Nodes(ctx context.Context, w io.Writer, o NodesOptions) ([]NodesResult, error) {
+func Nodes(ctx context.Context, w io.Writer, o NodesOptions) (all []NodesResult, err error) {
 	if len(o.Counts) == 0 {
 		o.Counts = []int{10, 100, 400}
 	}
@@ -31,8 +32,9 @@ func Nodes(ctx context.Context, w io.Writer, o NodesOptions) ([]NodesResult, err
 		o.Repeat = 3
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	// What was measured before an error is worth showing.
+	defer func() { err = errors.Join(err, tw.Flush()) }()
 	fmt.Fprintln(tw, "nodes\tup (s)\tdown (s)\tup per node (ms)\t")
-	var all []NodesResult
 	for _, n := range o.Counts {
 		for range o.Repeat {
 			r, err := nodes(ctx, o.Common, n)
@@ -43,7 +45,7 @@ func Nodes(ctx context.Context, w io.Writer, o NodesOptions) ([]NodesResult, err
 			fmt.Fprintf(tw, "%d\t%.3f\t%.3f\t%.2f\t\n", n, r.Up.Seconds(), r.Down.Seconds(), r.Up.Seconds()*1000/float64(n))
 		}
 	}
-	return all, tw.Flush()
+	return all, nil
 }
 
 func nodes(ctx context.Context, c Common, n int) (NodesResult, error) {

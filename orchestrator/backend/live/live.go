@@ -92,7 +92,7 @@ func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
 				Do: "describe the topology by generate or nodes"}
 		}
 	}
-	return nil
+	return tap.Probe()
 }
 
 // session is one run's live state.

@@ -87,7 +87,7 @@ func (d *Driver) Start(ctx context.Context, specs []node.Spec) ([]node.Handle, e
 	// All entries first and at once, so that the journal can write them with one
 	// sync to disk.
 	if err := parallel(len(specs), func(i int) error { return d.opt.Journal(KindAgent, specs[i].Name) }); err != nil {
-		return nil, fmt.Errorf("namespace driver: journal: %w", err)
+		return nil, fmt.Errorf("namespace driver: %w", err)
 	}
 	started := make([]*handle, len(specs))
 	var err error
@@ -150,7 +150,8 @@ func (d *Driver) end(ctx context.Context, hs []*handle, grace time.Duration) err
 	return errors.Join(err, vacate(ctx, spaces))
 }
 
-// parallel runs f(0…n-1) at once and joins the errors in order.
+// parallel runs f(0…n-1) at once and joins the errors in order, each text once:
+// a hundred nodes may fail for one reason.
 func parallel(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
@@ -158,7 +159,14 @@ func parallel(n int, f func(i int) error) error {
 		wg.Go(func() { errs[i] = f(i) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	said := map[string]bool{}
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
+		again := err == nil || said[err.Error()]
+		if err != nil {
+			said[err.Error()] = true
+		}
+		return again
+	})...)
 }
 
 // ownNamespace is the identity of the calling process's network namespace.

@@ -103,7 +103,7 @@ func (d *Driver) launch(s node.Spec) (*handle, error) {
 	}
 	// The process runs already: without this entry it is still found by its tag.
 	if err := d.opt.Journal(KindPID, fmt.Sprintf("%d:%d", pid, start)); err != nil {
-		return h, fmt.Errorf("node %s: journal: %w", s.Name, err)
+		return h, fmt.Errorf("node %s: %w", s.Name, err)
 	}
 	return h, nil
 }

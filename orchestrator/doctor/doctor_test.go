@@ -3,7 +3,7 @@ package doctor
 import "testing"
 
 func TestEveryLackSaysWhatItCostsAndWhatToDo(t *testing.T) {
-	checks := Examine()
+	checks := Examine(nil)
 	if len(checks) == 0 {
 		t.Fatal("no checks")
 	}

@@ -16,9 +16,10 @@ import (
 	"github.com/hopbed/hopbed/netem/tap"
 )
 
-// Examine runs every check, in the order in which a reader wants them.
-func Examine() []Check {
-	checks := []Check{privileges(), namespaces(), taps(), priority(), timer(), processors()}
+// Examine runs every check, in the order in which a reader wants them. noRoot
+// says why this process could not get the privileges of root, if it tried.
+func Examine(noRoot error) []Check {
+	checks := []Check{privileges(noRoot), namespaces(), taps(), priority(), timer(), processors()}
 	checks = append(checks, congestionControls(), netem(), pressure())
 	for _, p := range programs {
 		checks = append(checks, program(p.name, p.use))
@@ -26,9 +27,9 @@ func Examine() []Check {
 	return checks
 }
 
-func privileges() Check {
+func privileges(noRoot error) Check {
 	c := Check{Name: "privileges", Needed: true}
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && noRoot == nil {
 		c.State, c.Found = OK, "root"
 		if os.Getenv("HOPBED_ROOTLESS") != "" {
 			c.Found = "root in a user namespace (rootless)"
@@ -37,7 +38,13 @@ func privileges() Check {
 	}
 	c.State, c.Found = Lack, fmt.Sprintf("user %d without the capability to make namespaces", os.Geteuid())
 	c.Cost = "no emulated nodes"
-	c.Remedy = "run as root, or let users make namespaces: sysctl kernel.unprivileged_userns_clone=1 (Debian), kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04)"
+	c.Remedy = "run as root"
+	var u *tap.Unavailable
+	if errors.As(noRoot, &u) {
+		c.Found, c.Remedy = c.Found+": "+u.Because, u.Do
+	} else if noRoot != nil {
+		c.Found += ": " + noRoot.Error()
+	}
 	return c
 }
 

@@ -3,7 +3,7 @@
 package main
 
 import (
-	"os"
+	"context"
 	"runtime"
 
 	"github.com/urfave/cli/v2"
@@ -21,7 +21,12 @@ func unavailable(what string) error {
 		Because: "it needs the network namespaces of Linux, and this is " + runtime.GOOS, Do: "use --backend sim, which runs everywhere"}
 }
 
-func openNetns(*os.File) (backend.Backend, error) { return nil, unavailable("hopbed run") }
+func openNetns(context.Context, func(string)) (backend.Backend, error) {
+	return nil, unavailable("hopbed run")
+}
+
+// ensureRoot has nothing to do where there are no emulated nodes.
+func ensureRoot(context.Context) error { return nil }
 
 func benchCommand() *cli.Command {
 	return &cli.Command{
@@ -30,7 +35,7 @@ func benchCommand() *cli.Command {
 	}
 }
 
-func cleanCommand(*os.File) *cli.Command {
+func cleanCommand() *cli.Command {
 	return &cli.Command{
 		Name: "clean", Usage: "remove what a killed run left (Linux)",
 		Action: func(*cli.Context) error { return unavailable("hopbed clean") },

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/orchestrator/bench"
-	"github.com/hopbed/hopbed/orchestrator/node/netns"
 )
 
 func benchCommand() *cli.Command {
@@ -29,10 +29,13 @@ func benchCommand() *cli.Command {
 						return err
 					}
 					mesh := c.Int("mesh")
-					if mesh == 0 {
+					switch {
+					case mesh == 0:
 						mesh = -1
+					case mesh < 2 || mesh > 1000:
+						return usagef("--mesh %d: want a number of nodes from 2 to 1000, or 0 for no mesh", mesh)
 					}
-					return withLab(func(lab bench.Common) error {
+					return withLab(c.Context, func(lab bench.Common) error {
 						_, err := bench.Medium(c.Context, c.App.Writer, bench.MediumOptions{Common: lab, Cells: cells, Mesh: mesh})
 						return err
 					})
@@ -46,7 +49,7 @@ func benchCommand() *cli.Command {
 					if err != nil {
 						return err
 					}
-					return withLab(func(lab bench.Common) error {
+					return withLab(c.Context, func(lab bench.Common) error {
 						_, err := bench.Nodes(c.Context, c.App.Writer, bench.NodesOptions{Common: lab, Counts: n})
 						return err
 					})
@@ -57,11 +60,9 @@ func benchCommand() *cli.Command {
 }
 
 // withLab gives f the privileges and the journal that nodes need.
-func withLab(f func(bench.Common) error) (err error) {
-	if ran, status, err := netns.EnsureRoot(); err != nil {
+func withLab(ctx context.Context, f func(bench.Common) error) (err error) {
+	if err := ensureRoot(ctx); err != nil {
 		return err
-	} else if ran {
-		return &exit{code: status}
 	}
 	dir, err := journal.DefaultDir()
 	if err != nil {

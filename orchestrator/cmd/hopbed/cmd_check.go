@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/hopbed/hopbed/experiments/library"
+	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
@@ -39,7 +40,7 @@ func checkCommand() *cli.Command {
 		Usage:     "validate an experiment and show its plan; changes nothing",
 		ArgsUsage: "FILE|NAME",
 		Flags: append(changeFlags(),
-			&cli.BoolFlag{Name: "json", Usage: "print the plan as JSON"}),
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the plan as JSON"}),
 		Action: func(c *cli.Context) error {
 			e, err := load(c)
 			if err != nil {
@@ -60,7 +61,7 @@ const wallPerRun = time.Second
 
 func printPlan(w io.Writer, p *plan.Plan) error {
 	e, base := p.Experiment, p.Experiment.Base()
-	fmt.Fprintf(w, "%s: %s\n", base.Name, clean(base.Title))
+	fmt.Fprintln(w, nameAndTitle(base))
 	if base.Reference != "" {
 		fmt.Fprintf(w, "compared with: %s\n", base.Reference)
 	}
@@ -100,6 +101,13 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 		fmt.Fprintln(w, "warning:", t)
 	}
 	return nil
+}
+
+func nameAndTitle(c *spec.Config) string {
+	if c.Title == "" {
+		return c.Name
+	}
+	return c.Name + ": " + clean(c.Title)
 }
 
 func hopHistogram(s *plan.Scenario) string {

@@ -14,9 +14,16 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "say what this host can do, each lack with its remedy",
-		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "as JSON"}},
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "as JSON"}},
 		Action: func(c *cli.Context) error {
-			checks := doctor.Examine()
+			// What run can do is what counts: without root it makes itself root of a
+			// user namespace first.
+			noRoot := ensureRoot(c.Context)
+			var done *exit
+			if errors.As(noRoot, &done) {
+				return done
+			}
+			checks := doctor.Examine(noRoot)
 			if c.Bool("json") {
 				enc := json.NewEncoder(c.App.Writer)
 				enc.SetIndent("", "  ")

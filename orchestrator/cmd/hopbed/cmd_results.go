@@ -36,7 +36,7 @@ func openRead(c *cli.Context) (*store.Store, error) {
 func summarise(c *cli.Context, st *store.Store, sum run.Summary) error {
 	if c.Bool("json") {
 		return json.NewEncoder(c.App.Writer).Encode(map[string]any{
-			"campaign": sum.CampaignID, "complete": sum.Complete, "invalid": sum.Invalid, "failed": sum.Failed, "wall_s": sum.Wall.Seconds(),
+			"campaign": sum.CampaignID, "interrupted": sum.Interrupted, "complete": sum.Complete, "invalid": sum.Invalid, "failed": sum.Failed, "wall_s": sum.Wall.Seconds(),
 		})
 	}
 	return printPoints(c, st, sum.CampaignID)
@@ -46,7 +46,7 @@ func resultsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "results",
 		Usage: "list campaigns, or one campaign's points and runs",
-		Flags: []cli.Flag{dbFlag(), &cli.Int64Flag{Name: "campaign", Usage: "the campaign with this `ID`"}},
+		Flags: []cli.Flag{dbFlag(), &cli.Int64Flag{Name: "campaign", DefaultText: "all", Usage: "the campaign with this `ID`"}},
 		Action: func(c *cli.Context) error {
 			st, err := openRead(c)
 			if err != nil {
@@ -69,6 +69,11 @@ func printCampaigns(c *cli.Context, st *store.Store) error {
 	if err != nil {
 		return err
 	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(c.App.Writer, "no campaign in %s yet\n", c.String("db"))
+		return err
+	}
+	writing := st.BeingWritten()
 	tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "campaign\tname\tback end\tcreated\tvalid runs\tattempts\tstatus\tnote")
 	for _, k := range all {
@@ -86,9 +91,18 @@ func printCampaigns(c *cli.Context, st *store.Store) error {
 		if k.Quick {
 			note = strings.TrimSpace("quick: not for conclusions. " + note)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d of %d\t%d\t%s\t%s\n", k.ID, clean(k.Name), k.Backend, k.Created, valid, k.Planned, len(runs), k.Status, note)
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d of %d\t%d\t%s\t%s\n", k.ID, clean(k.Name), k.Backend, k.Created, valid, k.Planned, len(runs), state(&k, writing), note)
 	}
 	return tw.Flush()
+}
+
+// state is a campaign's status for people. One that is marked as running while
+// nobody writes to the database was killed before it could say so.
+func state(k *store.Campaign, writing bool) string {
+	if k.Status == store.CampaignRunning && !writing {
+		return "killed (--resume goes on)"
+	}
+	return string(k.Status)
 }
 
 // printPoints shows each point of a campaign over its valid runs, one row for
@@ -272,7 +286,7 @@ func showRun(c *cli.Context, st *store.Store, id int64) error {
 	}
 	w := c.App.Writer
 	fmt.Fprintf(w, "run %d of campaign %d: %s, repetition %d, attempt %d, back end %s, seed %d\n", r.ID, r.CampaignID, clean(r.Transport), r.Repetition, r.Attempt, dataset.BackendText(r.Backend), r.Seed)
-	fmt.Fprintf(w, "status %s, %.0f s measured after %.0f s, wall %.0f s, started %s\n", r.Status, r.DurationS, r.WarmupS, r.WallS, r.Started)
+	fmt.Fprintf(w, "status %s, %.3g s measured after %.3g s, wall %.3g s, started %s\n", r.Status, r.DurationS, r.WarmupS, r.WallS, r.Started)
 	if r.LatenessP99Us.OK {
 		fmt.Fprintf(w, "medium: lateness p50 %.0f µs, p99 %.0f µs, max %.0f µs, priority %s, CPU %.1f s; agents' CPU %.1f s\n",
 			r.LatenessP50Us.V, r.LatenessP99Us.V, r.LatenessMaxUs.V, r.Priority, r.CPUS.V, r.AgentS.V)
@@ -407,8 +421,8 @@ func exportCommand() *cli.Command {
 			dbFlag(),
 			&cli.StringFlag{Name: "table", Usage: "`TABLE`: " + strings.Join(store.ExportTables(), ", ")},
 			&cli.StringFlag{Name: "format", Value: "csv", Usage: "csv or json"},
-			&cli.Int64Flag{Name: "campaign", Usage: "only this campaign, `ID`"},
-			&cli.Int64Flag{Name: "run", Usage: "only this run, `ID`"},
+			&cli.Int64Flag{Name: "campaign", DefaultText: "all", Usage: "only this campaign, `ID`"},
+			&cli.Int64Flag{Name: "run", DefaultText: "all", Usage: "only this run, `ID`"},
 			&cli.StringFlag{Name: "o", Usage: "write to `FILE` instead"},
 		},
 		Action: func(c *cli.Context) error {
@@ -437,17 +451,21 @@ func exportCommand() *cli.Command {
 	}
 }
 
+// tempPattern names the temporary files of writeFile.
+const tempPattern = ".hopbed-*"
+
 // writeFile writes a file whole or not at all: into a temporary file beside it,
 // which then takes its name.
 func writeFile(path string, write func(io.Writer) error) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".hopbed-*")
+	tmp, err := os.CreateTemp(filepath.Dir(path), tempPattern)
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", path, cause(err))
 	}
 	defer func() {
 		if err != nil {
-			tmp.Close()
-			os.Remove(tmp.Name())
+			_ = tmp.Close() // the reason is told
+			_ = os.Remove(tmp.Name())
+			err = fmt.Errorf("write %s: %w", path, cause(err))
 		}
 	}()
 	if err := write(tmp); err != nil {
@@ -457,10 +475,23 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	if err := tmp.Sync(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return err
 	}
 	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return err
 	}
 	return os.Rename(tmp.Name(), path)
+}
+
+// cause leaves out the name of a temporary file, which nobody knows.
+func cause(err error) error {
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p) && strings.HasPrefix(filepath.Base(p.Path), strings.TrimSuffix(tempPattern, "*")):
+		return p.Err
+	case errors.As(err, &l):
+		return l.Err
+	}
+	return err
 }

@@ -21,7 +21,7 @@ import (
 // changeFlags are the options with which a command line changes an experiment.
 func changeFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "quick", Usage: "run the file's shortened variant; results are marked: not for conclusions"},
+		&cli.BoolFlag{Name: "quick", DisableDefaultText: true, Usage: "run the file's shortened variant; results are marked: not for conclusions"},
 		&cli.StringSliceFlag{Name: "set", Usage: "change a value of the file, `KEY=VALUE` (repeatable), such as radio.rate=5.5mbit"},
 		&cli.StringFlag{Name: "repeat", Usage: "number of repetitions, `N`"},
 		&cli.StringFlag{Name: "seed", Usage: "base of every random choice, `N`"},
@@ -91,14 +91,22 @@ func runCommand(stderr *os.File) *cli.Command {
 			"Exit status: 0 all runs complete and valid; 1 error; 2 usage; 3 finished, but some run\n" +
 			"failed or is invalid; 130 interrupted.",
 		Flags: append(changeFlags(),
-			&cli.StringFlag{Name: "backend", Value: "netns", Usage: "where to run: " + strings.Join(backendNames(), ", ")},
+			&cli.StringFlag{Name: "backend", Value: "netns", Usage: "where to run, `NAME`: " + strings.Join(backendNames(), ", ")},
 			&cli.StringFlag{Name: "db", Value: "results.db", Usage: "database for the results, `FILE`"},
 			&cli.StringFlag{Name: "report", Usage: "write a report afterwards, `FILE` .html, .md or .json"},
-			&cli.BoolFlag{Name: "resume", Usage: "go on with the unfinished campaign of the same file"},
-			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress"},
-			&cli.BoolFlag{Name: "json", Usage: "progress as JSON lines on standard error, the summary as JSON on standard output"},
+			&cli.BoolFlag{Name: "resume", DisableDefaultText: true, Usage: "go on with the unfinished campaign of the same file"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress and no warnings; results and errors as usual"},
+			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "progress as JSON lines on standard error, the summary as JSON on standard output"},
 		),
-		Action: func(c *cli.Context) error { return runAction(c, stderr) },
+		Action: func(c *cli.Context) error {
+			err := runAction(c, stderr)
+			if code, text := verdict(err); text != "" && c.Bool("json") && code != exitUsage {
+				// Standard error is a stream of JSON lines to its end.
+				newJSON(stderr).emit("error", map[string]any{"status": code, "text": text})
+				return &exit{code: code}
+			}
+			return err
+		},
 	}
 }
 
@@ -113,13 +121,21 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 			return err
 		}
 	}
+	if c.String("db") == "" {
+		return usagef("--db needs the name of a file")
+	}
 	p := plan.Build(e)
 	// Every scenario of the plan is laid out before anything is created: a mesh
 	// that is not connected must not end a campaign in its third repetition.
 	if err := layOut(c.Context, p); err != nil {
 		return err
 	}
-	b, err := newBackend(c.String("backend"), stderr)
+	survivePipes()
+	ctx, stop := context.WithCancel(c.Context)
+	defer stop()
+	endOrderly(ctx)
+	obs := newObserver(c.Bool("quiet"), c.Bool("json"), stderr, &progressWriter{stderr, stop})
+	b, err := newBackend(ctx, c.String("backend"), obs.Warn)
 	if err != nil {
 		return err
 	}
@@ -127,40 +143,73 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 		// What could not be removed must not look like a clean end.
 		err = errors.Join(err, b.Close())
 	}()
-	if err := b.Preflight(c.Context, p); err != nil {
+	if err := b.Preflight(ctx, p); err != nil {
 		return err
 	}
-	st, err := store.Open(c.Context, c.String("db"))
+	st, err := store.Open(ctx, c.String("db"))
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	obs := newObserver(c.Bool("quiet"), c.Bool("json"), stderr)
 	for _, w := range p.Warnings() {
 		obs.Warn(w)
 	}
-	sum, err := run.Execute(c.Context, run.Options{
+	sum, err := run.Execute(ctx, run.Options{
 		Plan: p, Backend: b, Store: st, Observe: obs, Resume: c.Bool("resume"), Version: version(), Host: hostFacts(),
 	})
 	if err != nil {
 		return err
 	}
+	return conclude(c, st, sum, stderr)
+}
+
+// conclude writes what the runs gave, the report first: standard output may be
+// closed.
+func conclude(c *cli.Context, st *store.Store, sum run.Summary, stderr *os.File) error {
+	// What is finished is worth its summary even when the user stopped the rest.
+	c.Context = context.WithoutCancel(c.Context)
 	if sum.Interrupted {
-		return &exit{exitInterrupted, errors.New("interrupted: what is finished is stored; go on with the same command and --resume")}
+		err := errors.New("interrupted: what is finished is stored; go on with the same command and --resume")
+		if c.Bool("json") {
+			err = errors.Join(err, summarise(c, st, sum))
+		}
+		return &exit{exitInterrupted, err}
 	}
-	if err := summarise(c, st, sum); err != nil {
+	var errs []error
+	if r := c.String("report"); r != "" {
+		if err := writeReport(c.Context, st, []int64{sum.CampaignID}, r); err != nil {
+			errs = append(errs, err)
+		} else if c.Bool("json") {
+			newJSON(stderr).emit("report", r)
+		} else if !c.Bool("quiet") {
+			fmt.Fprintln(stderr, "report:", r)
+		}
+	}
+	errs = append(errs, summarise(c, st, sum))
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if r := c.String("report"); r != "" {
-		if err := writeReport(context.WithoutCancel(c.Context), st, []int64{sum.CampaignID}, r); err != nil {
-			return err
-		}
-		fmt.Fprintln(stderr, "report:", r)
-	}
 	if !sum.OK() {
-		return &exit{exitNotValid, fmt.Errorf("%d runs are invalid and %d failed: hopbed results and the report say why", sum.Invalid, sum.Failed)}
+		return &exit{exitNotValid, fmt.Errorf("%s: hopbed results --campaign %d and the report say why", shortfall(sum), sum.CampaignID)}
 	}
 	return nil
+}
+
+// shortfall says how many runs gave no valid result.
+func shortfall(sum run.Summary) string {
+	count := func(n int, what string) string {
+		if n == 1 {
+			return "1 run " + what
+		}
+		return fmt.Sprintf("%d runs %s", n, what)
+	}
+	switch {
+	case sum.Failed == 0:
+		return count(sum.Invalid, "invalid")
+	case sum.Invalid == 0:
+		return count(sum.Failed, "failed")
+	}
+	return count(sum.Invalid, "invalid") + ", " + count(sum.Failed, "failed")
 }
 
 func layOut(ctx context.Context, p *plan.Plan) error {
@@ -183,5 +232,12 @@ func checkReportPath(path string) error {
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return fmt.Errorf("--report %s: the folder %s does not exist: make it first", path, dir)
 	}
-	return nil
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return fmt.Errorf("--report %s: that is a folder: name a file", path)
+	}
+	f, err := os.CreateTemp(dir, tempPattern)
+	if err != nil {
+		return fmt.Errorf("--report %s: the folder cannot be written: %w", path, cause(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -12,10 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime/debug"
 	"strings"
-	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -57,23 +55,60 @@ func main() {
 
 // command runs one command line and returns its exit status.
 func command(args []string, stdout io.Writer, stderr *os.File) int {
-	// SIGHUP (the terminal was closed) ends a campaign as politely as Ctrl-C.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	app := newApp(stdout, stderr)
-	err := app.RunContext(ctx, permute(app, args))
+	ctx, end := withSignals()
+	defer end()
+	out := &output{w: stdout}
+	app := newApp(out, stderr)
+	err := app.RunContext(ctx, permute(app, helpLast(args)))
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
+	code, text := verdict(err)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		code, text = exitInterrupted, "interrupted"
+	}
+	if text != "" {
+		fmt.Fprintln(stderr, "hopbed:", clean2(text))
+	}
+	return code
+}
+
+// verdict is the exit status that an error means, and what there is to say: an
+// error may be the end of the runs and a fault of the clean-up in one.
+func verdict(err error) (code int, text string) {
 	if err == nil {
-		return exitOK
+		return exitOK, ""
 	}
 	var e *exit
 	if errors.As(err, &e) {
-		if e.err != nil {
-			fmt.Fprintln(stderr, "hopbed:", clean2(e.err.Error()))
-		}
-		return e.code
+		return e.code, strings.TrimSpace(err.Error())
 	}
-	fmt.Fprintln(stderr, "hopbed:", clean2(err.Error()))
-	return exitError
+	return exitError, err.Error()
+}
+
+// output remembers the first error, so that no command has to check each line
+// that it writes.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes, or returns the first error again.
+func (o *output) Write(b []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(b)
+	o.err = err
+	return n, err
+}
+
+// helpLast lets "help run" mean "run --help".
+func helpLast(args []string) []string {
+	if len(args) < 2 || args[1] != "help" {
+		return args
+	}
+	return append(append([]string{args[0]}, args[2:]...), "--help")
 }
 
 // clean2 is clean for text of several lines.
@@ -100,7 +135,7 @@ func newApp(stdout io.Writer, stderr *os.File) *cli.App {
 		Commands: []*cli.Command{
 			listCommand(), checkCommand(), runCommand(stderr),
 			reportCommand(), resultsCommand(), showCommand(), exportCommand(),
-			topologyCommand(), benchCommand(), doctorCommand(), cleanCommand(stderr),
+			topologyCommand(), benchCommand(), doctorCommand(), cleanCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
@@ -110,12 +145,36 @@ func newApp(stdout io.Writer, stderr *os.File) *cli.App {
 		},
 	}
 	for _, c := range app.Commands {
-		c.OnUsageError = usage
-		for _, s := range c.Subcommands {
-			s.OnUsageError = usage
-		}
+		strict(c, usage)
 	}
 	return app
+}
+
+// strict makes a command refuse what it would ignore: arguments that it does
+// not take, and subcommands that it does not have.
+func strict(c *cli.Command, usage cli.OnUsageErrorFunc) {
+	c.OnUsageError = usage
+	c.HideHelpCommand = true
+	for _, s := range c.Subcommands {
+		strict(s, usage)
+	}
+	do := c.Action
+	switch {
+	case len(c.Subcommands) > 0:
+		c.Action = func(ctx *cli.Context) error {
+			if ctx.Args().Present() {
+				return usagef("there is no command %q in hopbed %s: see hopbed %s --help", ctx.Args().First(), c.Name, c.Name)
+			}
+			return cli.ShowSubcommandHelp(ctx)
+		}
+	case c.ArgsUsage == "":
+		c.Action = func(ctx *cli.Context) error {
+			if ctx.Args().Present() {
+				return usagef("hopbed %s takes no argument, and %q is one: see hopbed %s --help", c.Name, ctx.Args().First(), c.Name)
+			}
+			return do(ctx)
+		}
+	}
 }
 
 // version is what the results say about the program: the module's version, and

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,8 +12,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The test binary is hopbed: it starts itself as agent and emulator.
-	reexec.Dispatch(parts())
+	// The test binary is hopbed: it starts itself as agent and emulator, and as
+	// the whole program.
+	table := reexec.Table{}
+	maps.Copy(table, parts())
+	maps.Copy(table, testParts())
+	reexec.Dispatch(table)
 	os.Exit(m.Run())
 }
 

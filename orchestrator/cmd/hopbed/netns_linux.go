@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/hopbed/hopbed/agent/session"
@@ -26,14 +28,22 @@ func parts() reexec.Table {
 	}
 }
 
-// openNetns makes the back end of emulated nodes. Where this process lacks the
-// privileges, the whole program runs once more as root of a user namespace, and
-// the error is that program's exit status.
-func openNetns(stderr *os.File) (backend.Backend, error) {
-	if ran, status, err := netns.EnsureRoot(); err != nil {
+// ensureRoot gives this process the privileges that nodes need. Where it lacks
+// them, the whole program runs once more as root of a user namespace, and the
+// error is that program's exit status.
+func ensureRoot(ctx context.Context) error {
+	endOrderly(ctx) // signals are passed on to that program, which ends in order
+	ran, status, err := netns.EnsureRoot()
+	if err == nil && ran {
+		err = &exit{code: status}
+	}
+	return err
+}
+
+// openNetns makes the back end of emulated nodes.
+func openNetns(ctx context.Context, warn func(string)) (backend.Backend, error) {
+	if err := ensureRoot(ctx); err != nil {
 		return nil, err
-	} else if ran {
-		return nil, &exit{code: status}
 	}
 	dir, err := journal.DefaultDir()
 	if err != nil {
@@ -41,58 +51,53 @@ func openNetns(stderr *os.File) (backend.Backend, error) {
 	}
 	// What an earlier, killed run left is removed first: it would disturb the
 	// measurement.
-	if err := sweep(context.Background(), dir, stderr, false); err != nil {
-		fmt.Fprintln(stderr, "warning: leftovers of an earlier run:", clean2(err.Error()))
+	all, err := sweep(ctx, dir)
+	for _, c := range all {
+		switch {
+		case c.Alive:
+			warn(fmt.Sprintf("another hopbed is at work (%s): two at once disturb each other, and lateness makes runs invalid", c.Owner))
+		case len(c.Removed) > 0:
+			warn(fmt.Sprintf("removed what %s left: %s", c.Owner, strings.Join(c.Removed, ", ")))
+		}
+	}
+	if err != nil {
+		warn("leftovers of an earlier run: " + err.Error())
 	}
 	j, err := journal.Open(dir, journal.NewTag())
 	if err != nil {
 		return nil, err
+	}
+	// Without a journal nothing may be created, in no run.
+	record := func(kind, id string) error {
+		if err := j.Record(kind, id); err != nil {
+			return &backend.Fatal{Err: err}
+		}
+		return nil
 	}
 	return live.New(live.Options{
 		Name:       "netns",
 		Controller: version(),
 		Tag:        j.Tag(),
 		Env:        []string{netns.TagVariable + "=" + j.Tag()},
-		Journal:    j.Record,
+		Journal:    record,
 		Close:      j.Close,
 		NewDriver: func() (node.Driver, error) {
-			return netns.New(netns.Options{Part: session.Part, Tag: j.Tag(), Journal: j.Record})
+			return netns.New(netns.Options{Part: session.Part, Tag: j.Tag(), Journal: record})
 		},
 	}), nil
 }
 
-// sweep removes what killed controllers left, by their journals.
-func sweep(ctx context.Context, dir string, w *os.File, verbose bool) error {
+// sweep removes what killed controllers left, by their journals. The error says
+// what could not be removed.
+func sweep(ctx context.Context, dir string) ([]journal.Cleaned, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	all, err := journal.Clean(ctx, dir)
-	left := 0
+	errs := []error{err}
 	for _, c := range all {
-		if c.Alive {
-			if verbose {
-				fmt.Fprintf(w, "%s: in use by %s, left alone\n", clean(c.Tag), clean(c.Owner))
-			}
-			continue
-		}
-		if verbose && len(c.Removed)+len(c.Left) == 0 {
-			fmt.Fprintf(w, "%s was killed and left nothing but its journal\n", clean(c.Owner))
-		}
-		for _, r := range c.Removed {
-			fmt.Fprintf(w, "removed what %s left: %s\n", clean(c.Owner), clean(r))
-		}
 		for _, l := range c.Left {
-			left++
-			fmt.Fprintf(w, "could not remove: %s\n", clean(l))
+			errs = append(errs, fmt.Errorf("could not be removed: %s", l))
 		}
 	}
-	if err != nil {
-		return err
-	}
-	if left > 0 {
-		return fmt.Errorf("%d things could not be removed", left)
-	}
-	if verbose && len(all) == 0 {
-		fmt.Fprintln(w, "nothing to clean")
-	}
-	return nil
+	return all, errors.Join(errs...)
 }

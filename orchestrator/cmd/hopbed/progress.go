@@ -18,16 +18,16 @@ import (
 // newObserver picks how progress is shown: a bar on a terminal, plain lines
 // elsewhere, JSON lines on request, nothing when quiet. Progress goes to
 // standard error, results to standard output.
-func newObserver(quiet, jsonLines bool, stderr *os.File) run.Observer {
+func newObserver(quiet, jsonLines bool, stderr *os.File, w io.Writer) run.Observer {
 	switch {
 	case jsonLines:
-		return &jsonObserver{enc: json.NewEncoder(stderr)}
+		return newJSON(w)
 	case quiet:
 		return run.Silent{}
 	case term.IsTerminal(int(stderr.Fd())):
-		return &barObserver{lines: lineObserver{w: stderr}, w: stderr}
+		return &barObserver{lines: lineObserver{w: w}, w: w}
 	}
-	return &lineObserver{w: stderr}
+	return &lineObserver{w: w}
 }
 
 // lineObserver writes one line for each event that matters: for logs and pipes.
@@ -153,6 +153,8 @@ type jsonObserver struct {
 	enc  *json.Encoder
 	last time.Time
 }
+
+func newJSON(w io.Writer) *jsonObserver { return &jsonObserver{enc: json.NewEncoder(w)} }
 
 func (o *jsonObserver) emit(kind string, v any) {
 	_ = o.enc.Encode(map[string]any{"event": kind, "data": v})

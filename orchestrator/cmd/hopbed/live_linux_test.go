@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hopbed/hopbed/internal/testenv"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// liveLab is a folder for runs on real namespaces, with a journal of its own.
+func liveLab(t *testing.T) string {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP)
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
+	return dir
+}
+
+func runsIn(t *testing.T, db string) []store.Run {
+	t.Helper()
+	st, err := store.OpenRead(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	runs, err := st.Runs(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func nothingLeft(t *testing.T, dir string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(dir, "state", "hopbed", "journal", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("journals are left: %v %v", left, err)
+	}
+}
+
+// The main job in small, on real namespaces, with the kernel's TCP: every
+// transport carries data, the report is written, nothing is left. A busy
+// machine may make a run invalid, never failed.
+func TestRunOnNamespaces(t *testing.T) {
+	dir := liveLab(t)
+	write(t, filepath.Join(dir, "f.yaml"), strings.Replace(tiny, "[hop, tcp/cubic]", "[hop, tcp/cubic, hop-by-hop-tcp/reno, udp]", 1))
+	status, out, stderr := hopbed(t, dir, "run", "f.yaml", "--report", "r.html")
+	if status != exitOK && status != exitNotValid {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	st, err := store.OpenRead(t.Context(), filepath.Join(dir, "results.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	seen := map[string]bool{}
+	for _, r := range runsIn(t, filepath.Join(dir, "results.db")) {
+		if r.Status == store.RunFailed {
+			t.Errorf("%s failed: %s", r.Transport, r.Error)
+			continue
+		}
+		seen[r.Transport] = true
+		flows, err := st.Flows(t.Context(), store.Filter{RunIDs: []int64{r.ID}})
+		if err != nil || len(flows) != 1 {
+			t.Fatalf("%s: %d flows, %v", r.Transport, len(flows), err)
+		}
+		// Two hops at 11 Mb/s carry at most half of one, and one at most 8.5.
+		if g := flows[0].GoodputBps.V; flows[0].Bytes == 0 || g > 4.4e6 {
+			t.Errorf("%s: %.0f b/s over two hops", r.Transport, g)
+		}
+		if !r.LatenessP99Us.OK || r.TraceHash == "" || r.AgentS.V <= 0 {
+			t.Errorf("%s: the run does not say how it went: %+v", r.Transport, r)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("ran %v, want four transports; it said:\n%s%s", seen, out, stderr)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "r.html")); err != nil || !bytes.Contains(b, []byte("tcp/cubic")) {
+		t.Errorf("the report: %v", err)
+	}
+	nothingLeft(t, dir)
+}
+
+// A second hopbed on the same database is told who holds it, and changes
+// nothing.
+func TestSecondHopbedOnOneDatabaseIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	st, err := store.Open(t.Context(), filepath.Join(dir, "results.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	write(t, filepath.Join(dir, "f.yaml"), tiny)
+	status, _, stderr := hopbed(t, dir, "run", "f.yaml", "--backend", "sim")
+	if status != exitError || !strings.Contains(stderr, "being written by") || !strings.Contains(stderr, "--db") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}

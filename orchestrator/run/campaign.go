@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -17,7 +18,9 @@ type Options struct {
 	Backend backend.Backend
 	Store   *store.Store
 	Observe Observer
-	Resume  bool        // go on with the newest unfinished campaign of the same text
+	// Resume goes on with the newest unfinished campaign of the same text. Where
+	// there is none but a complete one, nothing is missing and nothing is run.
+	Resume  bool
 	Version string      // of this program
 	Host    store.Facts // of this machine
 }
@@ -55,6 +58,10 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 		}
 		todo = append(todo, r)
 		length += r.Length()
+	}
+	if c.Status == store.CampaignComplete {
+		o.Observe.Warn(fmt.Sprintf("campaign %d of this file with these settings is complete: nothing is missing; leave --resume out to run it again", c.ID))
+		return sum, nil
 	}
 	o.Observe.CampaignStarted(Campaign{
 		ID: c.ID, Name: c.Name, Backend: c.Backend, Quick: c.Quick, Runs: len(todo), Finished: sum.Complete,
@@ -97,6 +104,13 @@ func openCampaign(ctx context.Context, o Options) (*store.Campaign, map[store.Ru
 			}
 			return c, done, o.Store.ReopenCampaign(ctx, c.ID)
 		}
+		if c, err = o.Store.Completed(ctx, sha256Hex(text), store.Seed(base.Seed), o.Backend.Name(), e.Quick); err != nil {
+			return nil, nil, err
+		}
+		if c != nil {
+			done, err := o.Store.Done(ctx, c.ID)
+			return c, done, err
+		}
 		o.Observe.Warn("nothing to resume: no unfinished campaign of this file with these settings in " + o.Store.Path() + "; starting a new one")
 	}
 	c := &store.Campaign{
@@ -111,7 +125,13 @@ func openCampaign(ctx context.Context, o Options) (*store.Campaign, map[store.Ru
 // finish records the campaign's end. It must work when the user's context has
 // ended already.
 func finish(o Options, c *store.Campaign, sum Summary, cause error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	limit := 10 * time.Second
+	if sum.Interrupted {
+		// The user waits. A status that cannot be written, because another
+		// program holds the database, is told from a running campaign anyway.
+		limit = time.Second
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	status, note := store.CampaignComplete, ""
 	switch {

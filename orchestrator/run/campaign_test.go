@@ -184,8 +184,12 @@ func TestInterruptedThenResumed(t *testing.T) {
 	if err != nil || !sum2.OK() || again.calls != 3 || sum2.CampaignID != sum.CampaignID {
 		t.Errorf("resume: %+v, %v, %d calls; want the 3 missing runs in the same campaign", sum2, err, again.calls)
 	}
-	if sum3, err := b.execute(t.Context(), &scripted{script: always}, true); err != nil || sum3.CampaignID == sum.CampaignID {
-		t.Errorf("a finished campaign must not be resumed: %+v, %v", sum3, err)
+	idle := &scripted{script: always}
+	if sum3, err := b.execute(t.Context(), idle, true); err != nil || !sum3.OK() || sum3.CampaignID != sum.CampaignID || sum3.Complete != 6 || idle.calls != 0 {
+		t.Errorf("nothing is missing in a complete campaign: %+v, %v, %d calls", sum3, err, idle.calls)
+	}
+	if sum4, err := b.execute(t.Context(), &scripted{script: always}, false); err != nil || sum4.CampaignID == sum.CampaignID {
+		t.Errorf("without resume the plan is run again: %+v, %v", sum4, err)
 	}
 }
 

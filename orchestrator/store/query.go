@@ -41,8 +41,17 @@ func (s *Store) LatestCampaign(ctx context.Context) (*Campaign, error) {
 // Resumable returns the newest campaign that ran the same text with the same
 // seed on the same back end and is not complete, or nil when there is none.
 func (s *Store) Resumable(ctx context.Context, fileSHA256 string, seed Seed, backend string, quick bool) (*Campaign, error) {
+	return s.newest(ctx, "status <> ?", fileSHA256, seed, backend, quick)
+}
+
+// Completed returns the newest campaign likewise that is complete.
+func (s *Store) Completed(ctx context.Context, fileSHA256 string, seed Seed, backend string, quick bool) (*Campaign, error) {
+	return s.newest(ctx, "status = ?", fileSHA256, seed, backend, quick)
+}
+
+func (s *Store) newest(ctx context.Context, complete, fileSHA256 string, seed Seed, backend string, quick bool) (*Campaign, error) {
 	var c []Campaign
-	err := s.r.SelectContext(ctx, &c, "SELECT * FROM campaigns WHERE file_sha256 = ? AND seed = ? AND backend = ? AND quick = ? AND status <> ? ORDER BY id DESC LIMIT 1",
+	err := s.r.SelectContext(ctx, &c, "SELECT * FROM campaigns WHERE file_sha256 = ? AND seed = ? AND backend = ? AND quick = ? AND "+complete+" ORDER BY id DESC LIMIT 1",
 		fileSHA256, seed, backend, quick, CampaignComplete)
 	if err != nil || len(c) == 0 {
 		return nil, s.wrap("read campaigns", err)

@@ -64,6 +64,7 @@ func withLab(ctx context.Context, f func(bench.Common) error) (err error) {
 	if err := ensureRoot(ctx); err != nil {
 		return err
 	}
+	survivePipes()
 	dir, err := journal.DefaultDir()
 	if err != nil {
 		return err

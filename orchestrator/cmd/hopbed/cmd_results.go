@@ -253,7 +253,7 @@ func printRuns(c *cli.Context, st *store.Store, campaign int64) error {
 			late = strconv.FormatFloat(r.LatenessP99Us.V, 'f', 0, 64) + " µs"
 		}
 		reason := strings.Join(append(append([]string(nil), r.InvalidReasons...), r.Error), "; ")
-		fmt.Fprintf(tw, "%d\t%s\t%d\t%d\t%s\t%s\t%s\n", r.ID, clean(pointOf(&r)), r.Repetition, r.Attempt, r.Status, late, clean(strings.Trim(reason, "; ")))
+		fmt.Fprintf(tw, "%d\t%s\t%d\t%d\t%s\t%s\t%s\n", r.ID, clean(pointOf(&r)), r.Repetition, r.Attempt, r.Status, late, clean(strings.ReplaceAll(strings.Trim(reason, "; "), "\n", "; ")))
 	}
 	return tw.Flush()
 }
@@ -286,7 +286,11 @@ func showRun(c *cli.Context, st *store.Store, id int64) error {
 	}
 	w := c.App.Writer
 	fmt.Fprintf(w, "run %d of campaign %d: %s, repetition %d, attempt %d, back end %s, seed %d\n", r.ID, r.CampaignID, clean(r.Transport), r.Repetition, r.Attempt, dataset.BackendText(r.Backend), r.Seed)
-	fmt.Fprintf(w, "status %s, %.3g s measured after %.3g s, wall %.3g s, started %s\n", r.Status, r.DurationS, r.WarmupS, r.WallS, r.Started)
+	measured := "measured"
+	if r.Status == store.RunFailed {
+		measured = "planned"
+	}
+	fmt.Fprintf(w, "status %s, %.3g s %s after %.3g s, wall %.3g s, started %s\n", r.Status, r.DurationS, measured, r.WarmupS, r.WallS, r.Started)
 	if r.LatenessP99Us.OK {
 		fmt.Fprintf(w, "medium: lateness p50 %.0f µs, p99 %.0f µs, max %.0f µs, priority %s, CPU %.1f s; agents' CPU %.1f s\n",
 			r.LatenessP50Us.V, r.LatenessP99Us.V, r.LatenessMaxUs.V, r.Priority, r.CPUS.V, r.AgentS.V)

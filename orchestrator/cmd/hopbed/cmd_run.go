@@ -157,19 +157,19 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 	sum, err := run.Execute(ctx, run.Options{
 		Plan: p, Backend: b, Store: st, Observe: obs, Resume: c.Bool("resume"), Version: version(), Host: hostFacts(),
 	})
-	if err != nil {
+	if err != nil && !sum.Interrupted {
 		return err
 	}
-	return conclude(c, st, sum, stderr)
+	return conclude(c, st, sum, err, stderr)
 }
 
 // conclude writes what the runs gave, the report first: standard output may be
-// closed.
-func conclude(c *cli.Context, st *store.Store, sum run.Summary, stderr *os.File) error {
+// closed. stopped is what went wrong when the user interrupted them.
+func conclude(c *cli.Context, st *store.Store, sum run.Summary, stopped error, stderr *os.File) error {
 	// What is finished is worth its summary even when the user stopped the rest.
 	c.Context = context.WithoutCancel(c.Context)
 	if sum.Interrupted {
-		err := errors.New("interrupted: what is finished is stored; go on with the same command and --resume")
+		err := errors.Join(errors.New("interrupted: what is finished is stored; go on with the same command and --resume"), stopped)
 		if c.Bool("json") {
 			err = errors.Join(err, summarise(c, st, sum))
 		}

@@ -428,3 +428,32 @@ func TestClosedPipes(t *testing.T) {
 	}
 	q.leavesNothing("f.yaml", "results.db", "r.md")
 }
+
+// A second hopbed beside the first is warned, leaves it alone, and is refused
+// only on the same database.
+func TestTwoAtOnce(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP)
+	dir := experiment(t, long...)
+	first := start(t, dir, "run", "f.yaml")
+	first.await("  measure", 1)
+	if p := start(t, dir, "run", "f.yaml"); p.end() != exitError || !strings.Contains(p.said(), "being written by") {
+		t.Errorf("on the same database:\n%s", p.said())
+	}
+	p := start(t, dir, "run", "f.yaml", "--db", "b.db", "--repeat", "1", "--set", "duration=300ms", "--set", "matrix.transport=[hop]")
+	if code := p.end(); code != exitOK && code != exitNotValid || !strings.Contains(p.said(), "another hopbed is at work (pid ") {
+		t.Errorf("on another database: status %d:\n%s", code, p.said())
+	}
+	if p := start(t, dir, "clean"); p.end() != exitOK || !strings.Contains(p.stdout.String(), "left alone") {
+		t.Errorf("clean:\n%s", p.stdout.String())
+	}
+	select {
+	case <-first.read:
+		t.Errorf("the first was disturbed:\n%s", first.said())
+	default:
+	}
+	first.signal(syscall.SIGINT)
+	if code := first.end(); code != exitInterrupted {
+		t.Errorf("the first ends with the status %d:\n%s", code, first.said())
+	}
+	first.leavesNothing("f.yaml", "results.db", "b.db")
+}

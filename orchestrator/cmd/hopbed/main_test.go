@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -88,6 +90,11 @@ func TestBadInput(t *testing.T) {
 		"no such table":      {"", []string{"export", "--table", "secrets"}, 1, nil},
 		"table not named":    {"", []string{"export"}, 2, []string{"table"}},
 		"run not named":      {"", []string{"show"}, 2, []string{"results"}},
+		"stray argument":     {"", []string{"results", "load30"}, 2, []string{"load30", "no argument"}},
+		"no subcommand":      {"", []string{"topology", "draw"}, 2, []string{"draw", "topology --help"}},
+		"mesh of one node":   {"", []string{"bench", "medium", "--mesh", "1"}, 2, []string{"--mesh 1", "2 to 1000"}},
+		"no name for the db": {tiny, []string{"run", "f.yaml", "--db", ""}, 2, []string{"--db"}},
+		"report is a folder": {tiny, []string{"run", "f.yaml", "--report", "."}, 2, []string{".html"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -167,6 +174,73 @@ func TestOptionsMayFollowArguments(t *testing.T) {
 	} {
 		if got := strings.Join(permute(app, strings.Fields(in)), " "); got != want {
 			t.Errorf("%s became %s, want %s", in, got, want)
+		}
+	}
+}
+
+// With --json every line on standard error is an object, also at a bad end, and
+// standard output is one object. With --quiet nothing but the results is said.
+func TestOutputForPrograms(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "f.yaml"), tiny)
+	status, out, stderr := hopbed(t, dir, "run", "f.yaml", "--backend", "sim", "--json", "--report", "r.json")
+	var sum struct{ Campaign, Complete int }
+	if err := json.Unmarshal([]byte(out), &sum); err != nil || status != exitOK || sum.Campaign != 1 || sum.Complete != 2 {
+		t.Errorf("status %d, %v: %s", status, err, out)
+	}
+	events := map[string]int{}
+	parse := func(stderr string) {
+		for line := range strings.Lines(stderr) {
+			var e struct{ Event string }
+			if err := json.Unmarshal([]byte(line), &e); err != nil || e.Event == "" {
+				t.Errorf("no event: %v: %s", err, line)
+			}
+			events[e.Event]++
+		}
+	}
+	parse(stderr)
+	if events["campaign"] != 1 || events["done"] != 2 || events["finished"] != 1 || events["report"] != 1 || events["error"] != 0 {
+		t.Errorf("events: %v", events)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "r.json")); err != nil || !json.Valid(b) {
+		t.Errorf("the report: %v", err)
+	}
+	status, _, stderr = hopbed(t, dir, "run", "f.yaml", "--backend", "sim", "--json", "--db", "f.yaml")
+	parse(stderr)
+	if status != exitError || events["error"] != 1 {
+		t.Errorf("a run that cannot begin: status %d: %s", status, stderr)
+	}
+
+	status, out, stderr = hopbed(t, dir, "run", "f.yaml", "--backend", "sim", "--quiet", "--report", "r.md")
+	if status != exitOK || stderr != "" || !strings.Contains(out, "tcp/cubic") {
+		t.Errorf("quiet: status %d, standard error %q, standard output %q", status, stderr, out)
+	}
+}
+
+// Standard output that cannot be written is an error, whatever the command.
+func TestFullStandardOutput(t *testing.T) {
+	for _, args := range [][]string{{"list"}, {"--help"}, {"topology", "show", "smoke"}, {"check", "smoke"}} {
+		errFile, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := command(append([]string{"hopbed"}, args...), broken{}, errFile)
+		errFile.Close()
+		if b, _ := os.ReadFile(errFile.Name()); status != exitError || !strings.Contains(string(b), "no room") {
+			t.Errorf("%v: status %d: %s", args, status, b)
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+func TestHelpComesBeforeOrAfter(t *testing.T) {
+	dir := t.TempDir()
+	for _, args := range [][]string{{"help", "run"}, {"run", "--help"}} {
+		if status, out, _ := hopbed(t, dir, args...); status != exitOK || !strings.Contains(out, "Exit status: 0") {
+			t.Errorf("%v: status %d: %s", args, status, out)
 		}
 	}
 }

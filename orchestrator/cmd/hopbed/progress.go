@@ -96,7 +96,8 @@ type barObserver struct {
 	w     io.Writer
 	bar   *progressbar.ProgressBar
 	info  run.RunInfo
-	done  time.Duration // length of the finished runs
+	first int           // index of the first run
+	done  time.Duration // length of the runs before this one
 }
 
 func (o *barObserver) CampaignStarted(c run.Campaign) {
@@ -109,8 +110,10 @@ func (o *barObserver) RunStarted(r run.RunInfo) {
 			progressbar.OptionSetWriter(o.w), progressbar.OptionSetWidth(30),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true))
+		o.first = r.Index
 	}
-	o.info = r
+	// By the position, not by counting: a run may take several attempts.
+	o.info, o.done = r, r.Length*time.Duration(r.Index-o.first)
 	o.describe("prepare")
 }
 
@@ -129,9 +132,6 @@ func (o *barObserver) RunDone(r run.RunInfo, out run.Outcome) {
 	o.bar.Clear()
 	fmt.Fprintf(o.w, "run %d/%d %s, repetition %d\n", r.Index+1, r.Total, clean(r.Label), r.Repetition)
 	o.lines.RunDone(r, out)
-	if out.Status != "invalid" {
-		o.done += r.Length
-	}
 }
 
 func (o *barObserver) Warn(text string) {
@@ -160,8 +160,18 @@ func (o *jsonObserver) emit(kind string, v any) {
 	_ = o.enc.Encode(map[string]any{"event": kind, "data": v})
 }
 
-func (o *jsonObserver) CampaignStarted(c run.Campaign) { o.emit("campaign", c) }
-func (o *jsonObserver) RunStarted(r run.RunInfo)       { o.emit("run", r) }
+// Units are in the names, as in the database.
+func (o *jsonObserver) CampaignStarted(c run.Campaign) {
+	o.emit("campaign", map[string]any{"campaign": c.ID, "name": c.Name, "backend": c.Backend, "quick": c.Quick,
+		"runs": c.Runs, "finished": c.Finished, "expected_s": c.Expected.Seconds(), "database": c.Database})
+}
+
+func runJSON(r run.RunInfo) map[string]any {
+	return map[string]any{"run": r.Index + 1, "total": r.Total, "label": r.Label, "repetition": r.Repetition,
+		"attempt": r.Attempt, "length_s": r.Length.Seconds()}
+}
+
+func (o *jsonObserver) RunStarted(r run.RunInfo) { o.emit("run", runJSON(r)) }
 func (o *jsonObserver) RunProgress(phase string, at, length vtime.Duration) {
 	if time.Since(o.last) < time.Second {
 		return
@@ -170,7 +180,11 @@ func (o *jsonObserver) RunProgress(phase string, at, length vtime.Duration) {
 	o.emit("progress", map[string]any{"phase": phase, "at_s": at.Seconds(), "length_s": length.Seconds()})
 }
 func (o *jsonObserver) RunDone(r run.RunInfo, out run.Outcome) {
-	o.emit("done", map[string]any{"run": r, "outcome": out})
+	d := runJSON(r)
+	d["run_id"], d["status"], d["wall_s"] = out.RunID, out.Status, out.Wall.Seconds()
+	d["reasons"], d["warnings"] = append([]string{}, out.Reasons...), append([]string{}, out.Warnings...)
+	d["flows"], d["median_bps"], d["aggregate_bps"], d["starved"] = out.Flows, out.MedianBP, out.SumBP, out.Starved
+	o.emit("done", d)
 }
 func (o *jsonObserver) Warn(text string) { o.emit("warning", text) }
 func (o *jsonObserver) CampaignDone(complete, invalid, failed int, wall time.Duration) {

@@ -155,6 +155,7 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 		{"missing keys", "flows", "flows: [{count: 1}]", []string{"flows[0]: the key pairs is missing", "flows[0]: the key transport is missing"}},
 		{"no flows", "flows", "flows: []", []string{"x.yaml:4:8: flows", "the list is empty"}},
 		{"count", "flows", "flows: [{pairs: random, transport: hop}]", []string{"random pairs need the key count"}},
+		{"count out of range", "flows", "flows: [{count: 100000, pairs: random, transport: hop}]", []string{"flows[0].count", "100000", "1 to 10000"}},
 		{"too many flows", "flows", "flows: [{count: 9000, pairs: random, transport: hop}, {count: 9000, pairs: random, transport: hop}]", []string{"too many flows"}},
 		{"unknown node", "flows", "flows: [{pairs: [{src: n01, dst: n09}], transport: hop}]", []string{"flows[0].pairs[0].dst", "n01 … n03", "no node has this name"}},
 		{"self pair", "flows", "flows: [{pairs: [{src: n01, dst: n01}], transport: hop}]", []string{"the same node"}},

@@ -272,7 +272,7 @@ func (k *check) flows() {
 		f := &k.c.Flows[i]
 		at := fmt.Sprintf("flows[%d]", i)
 		if f.Pairs.Random() {
-			if f.Count == 0 && k.given(at+".pairs") {
+			if f.Count == 0 && k.given(at+".pairs") && !k.given(at+".count") {
 				k.at(at, Problem{What: "random pairs need the key count", Allowed: "count: 30"})
 			}
 		} else {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -63,7 +64,7 @@ func parseMatrix(n *node, path string, r *report) *matrix {
 			continue
 		}
 		if v.kind != sequence || len(v.items) == 0 {
-			r.add(&Problem{Pos: v.pos, Path: at, Value: valueOf(v), What: "not a list of values", Allowed: "a list with at least one value, for example [" + v.text + "]"})
+			r.add(&Problem{Pos: v.pos, Path: at, Value: valueOf(v), What: "not a list of values", Allowed: "a list with at least one value, for example [" + cmp.Or(v.text, "1, 2") + "]"})
 			continue
 		}
 		seen := map[string]bool{}

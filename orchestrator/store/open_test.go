@@ -274,12 +274,30 @@ func TestBeingWritten(t *testing.T) {
 	if !r.BeingWritten() || !s.BeingWritten() {
 		t.Error("a writer is not seen")
 	}
+	id, err := s.CreateCampaign(t.Context(), &Campaign{Name: "c", Backend: "sim", FileText: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := func(want CampaignStatus) {
+		t.Helper()
+		one, err1 := r.Campaign(t.Context(), id)
+		last, err2 := r.LatestCampaign(t.Context())
+		all, err3 := r.Campaigns(t.Context())
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		if one.Status != want || last.Status != want || all[0].Status != want {
+			t.Errorf("the campaign is %s, %s, %s; want %s", one.Status, last.Status, all[0].Status, want)
+		}
+	}
+	looks(CampaignRunning)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if r.BeingWritten() {
 		t.Error("a writer is seen that has gone")
 	}
+	looks(CampaignKilled)
 	stop := make(chan struct{})
 	go func() {
 		for {

@@ -10,7 +10,17 @@ import (
 func (s *Store) Campaigns(ctx context.Context) ([]Campaign, error) {
 	var out []Campaign
 	err := s.r.SelectContext(ctx, &out, "SELECT * FROM campaigns ORDER BY id")
+	for i := range out {
+		s.lookAlive(&out[i])
+	}
 	return out, s.wrap("read campaigns", err)
+}
+
+// lookAlive tells a campaign at work from one whose process was killed.
+func (s *Store) lookAlive(c *Campaign) {
+	if c.Status == CampaignRunning && !s.BeingWritten() {
+		c.Status = CampaignKilled
+	}
 }
 
 // Campaign returns one campaign; an error wraps ErrNotFound when it is not
@@ -21,6 +31,7 @@ func (s *Store) Campaign(ctx context.Context, id int64) (*Campaign, error) {
 	if err != nil {
 		return nil, s.wrap("read campaign", notFound(err, "campaign", id))
 	}
+	s.lookAlive(&c)
 	return &c, nil
 }
 
@@ -35,6 +46,7 @@ func (s *Store) LatestCampaign(ctx context.Context) (*Campaign, error) {
 	if len(c) == 0 {
 		return nil, fmt.Errorf("database %s holds no campaign yet: %w", s.path, ErrNotFound)
 	}
+	s.lookAlive(&c[0])
 	return &c[0], nil
 }
 

@@ -5,11 +5,14 @@ type CampaignStatus string
 
 // The states of a campaign.
 const (
-	CampaignRunning     CampaignStatus = "running"     // begun, not ended (or its process was killed)
+	CampaignRunning     CampaignStatus = "running"     // begun, not ended
 	CampaignComplete    CampaignStatus = "complete"    // every run of the plan is complete and valid
 	CampaignIncomplete  CampaignStatus = "incomplete"  // ended, but some run failed or is invalid
 	CampaignInterrupted CampaignStatus = "interrupted" // stopped by the user; can be resumed
 	CampaignFailed      CampaignStatus = "failed"      // ended by an error before its plan was done
+	// CampaignKilled is never stored: it is what a reader finds when a campaign is
+	// marked as running and no hopbed writes to the database.
+	CampaignKilled CampaignStatus = "killed"
 )
 
 // Campaign is one execution of an experiment file on one back end.

@@ -45,6 +45,8 @@ func (s *Set) Ending() string {
 		return ""
 	case c.Status == store.CampaignRunning:
 		return "The campaign is not finished: these are the runs so far"
+	case c.Status == store.CampaignKilled:
+		return "The campaign was killed before its end: these are the runs until then; --resume goes on"
 	case c.Note != "":
 		return fmt.Sprintf("The campaign is %s: %s", c.Status, c.Note)
 	}

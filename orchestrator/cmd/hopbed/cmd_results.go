@@ -73,7 +73,6 @@ func printCampaigns(c *cli.Context, st *store.Store) error {
 		_, err := fmt.Fprintf(c.App.Writer, "no campaign in %s yet\n", c.String("db"))
 		return err
 	}
-	writing := st.BeingWritten()
 	tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "campaign\tname\tback end\tcreated\tvalid runs\tattempts\tstatus\tnote")
 	for _, k := range all {
@@ -88,21 +87,15 @@ func printCampaigns(c *cli.Context, st *store.Store) error {
 			}
 		}
 		note := clean(k.Note)
+		if k.Status == store.CampaignKilled && note == "" {
+			note = "go on with --resume"
+		}
 		if k.Quick {
 			note = strings.TrimSpace("quick: not for conclusions. " + note)
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d of %d\t%d\t%s\t%s\n", k.ID, clean(k.Name), k.Backend, k.Created, valid, k.Planned, len(runs), state(&k, writing), note)
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%s\t%d of %d\t%d\t%s\t%s\n", k.ID, clean(k.Name), k.Backend, k.Created, valid, k.Planned, len(runs), k.Status, note)
 	}
 	return tw.Flush()
-}
-
-// state is a campaign's status for people. One that is marked as running while
-// nobody writes to the database was killed before it could say so.
-func state(k *store.Campaign, writing bool) string {
-	if k.Status == store.CampaignRunning && !writing {
-		return "killed (--resume goes on)"
-	}
-	return string(k.Status)
 }
 
 // printPoints shows each point of a campaign over its valid runs, one row for

@@ -86,8 +86,8 @@ func runCommand(stderr *os.File) *cli.Command {
 		Usage:     "run an experiment and keep every result",
 		ArgsUsage: "FILE|NAME",
 		Description: "Runs every point of the experiment's matrix in every repetition, stores each finished\n" +
-			"run at once, and repeats runs that the host spoiled. Ctrl-C keeps what is finished;\n" +
-			"--resume goes on from there.\n\n" +
+			"run at once, and repeats runs that the host spoiled. Ctrl-C keeps what is finished,\n" +
+			"--resume goes on from there; a second Ctrl-C ends hopbed at once.\n\n" +
 			"Exit status: 0 all runs complete and valid; 1 error; 2 usage; 3 finished, but some run\n" +
 			"failed or is invalid; 130 interrupted.",
 		Flags: append(changeFlags(),

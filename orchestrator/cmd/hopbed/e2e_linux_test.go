@@ -297,7 +297,7 @@ func TestKilledCampaignIsResumed(t *testing.T) {
 	p.signal(syscall.SIGKILL)
 	p.end()
 	before, status := stored(t, dir)
-	if len(before) == 0 || status != store.CampaignRunning {
+	if len(before) == 0 || status != store.CampaignKilled {
 		t.Fatalf("%d runs, campaign %s after the kill in the second run:\n%s", len(before), status, p.said())
 	}
 	look := start(t, dir, "results")

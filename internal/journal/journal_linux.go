@@ -331,12 +331,12 @@ func read(path string) ([]Entry, error) {
 			if !whole || len(b) == 0 {
 				break
 			}
-			return nil, fmt.Errorf("journal %s: line %d cannot be read: %w", path, len(entries)+1, err)
+			return nil, fmt.Errorf("journal %s: line %d cannot be read: %w (damaged: remove the file once no hopbed process is left)", path, len(entries)+1, err)
 		}
 		entries = append(entries, e)
 	}
 	if len(entries) == 0 || entries[0].Kind != KindOwner {
-		return nil, fmt.Errorf("journal %s: %w: it does not begin with its owner", path, io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("journal %s: %w: it does not begin with its owner (damaged: remove the file once no hopbed process is left)", path, io.ErrUnexpectedEOF)
 	}
 	return entries, nil
 }

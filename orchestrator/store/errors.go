@@ -59,6 +59,15 @@ func (e *BusyError) Error() string {
 // Unwrap returns SQLite's error.
 func (e *BusyError) Unwrap() error { return e.Err }
 
+// RemovedError says that the file was removed, or replaced by another one, while
+// it was open for writing.
+type RemovedError struct{ Path string }
+
+// Error says what that means.
+func (e *RemovedError) Error() string {
+	return fmt.Sprintf("database %s was removed or replaced while hopbed wrote to it: the results in it are lost, run again", e.Path)
+}
+
 // DiskFullError says that the file system of the database has no room left.
 // Nothing of the failed operation was kept; what was stored before is intact.
 type DiskFullError struct {

@@ -31,11 +31,7 @@ func (s *Store) BeingWritten() bool {
 	if s.lock != nil {
 		return true
 	}
-	abs, err := resolve(s.path)
-	if err != nil {
-		return false
-	}
-	f, err := os.OpenFile(lockPath(abs), os.O_RDWR, 0)
+	f, err := os.OpenFile(lockPath(s.abs), os.O_RDWR, 0)
 	if err != nil {
 		// Without a right to it nothing is known; the campaign's own word counts.
 		return !errors.Is(err, os.ErrNotExist)

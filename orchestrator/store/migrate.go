@@ -72,6 +72,9 @@ func (s *Store) inTx(ctx context.Context, op string, f func(*sqlx.Tx) error) err
 	if s.w == nil {
 		return fmt.Errorf("%s: database %s was opened for reading only", op, s.path)
 	}
+	if err := s.present(); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
 	tx, err := s.w.BeginTxx(ctx, nil)
 	if err != nil {
 		return s.wrap(op, err)

@@ -29,10 +29,12 @@ const applicationID = 0x686f7062
 // Store is an open database. It is safe for concurrent use; writes are
 // serialised.
 type Store struct {
-	path string
+	path string   // as it was given, for people
+	abs  string   // of the file itself
 	w    *sqlx.DB // one connection; nil when opened for reading only
 	r    *sqlx.DB
 	lock *writerLock
+	file fs.FileInfo // of the file that was opened for writing
 }
 
 // Open opens the database at path for writing, creating it and bringing its
@@ -59,7 +61,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	// Only under the lock: before, another hopbed may have been about to make it.
 	_, statErr := os.Stat(abs)
 	made := errors.Is(statErr, fs.ErrNotExist)
-	s := &Store{path: path, lock: lock}
+	s := &Store{path: path, abs: abs, lock: lock}
 	if err := s.openWriter(ctx, abs); err != nil {
 		if made {
 			_ = os.Remove(abs) // a file without content would only raise questions
@@ -101,8 +103,25 @@ func (s *Store) openWriter(ctx context.Context, abs string) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
+	if s.file, err = os.Stat(abs); err != nil {
+		return fmt.Errorf("database %s: %w", s.path, err)
+	}
 	s.r, err = connectRead(ctx, abs)
 	return s.wrap("open", err)
+}
+
+// present checks that the file is still where it was opened: SQLite would go on
+// writing into one that was removed, and everything would be gone with the
+// process.
+func (s *Store) present() error {
+	if s.file == nil {
+		return nil // it is being made
+	}
+	now, err := os.Stat(s.abs)
+	if err == nil && os.SameFile(now, s.file) {
+		return nil
+	}
+	return &RemovedError{Path: s.path}
 }
 
 // OpenRead opens the database at path for reading. It takes no lock: a
@@ -129,7 +148,7 @@ func OpenRead(ctx context.Context, path string) (*Store, error) {
 			return nil, err
 		}
 	}
-	s := &Store{path: path}
+	s := &Store{path: path, abs: abs}
 	if s.r, err = connectRead(ctx, abs); err != nil {
 		return nil, s.wrap("open", err)
 	}

@@ -320,3 +320,33 @@ func TestBeingWritten(t *testing.T) {
 		}
 	}
 }
+
+// What is written to a file that was removed is lost, and must not look stored.
+func TestRemovedWhileOpen(t *testing.T) {
+	for name, remove := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"replaced": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o644))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.db")
+			s, err := Open(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			c := &Campaign{Name: "c", Backend: "sim", FileText: "x"}
+			if _, err := s.CreateCampaign(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			if err := remove(path); err != nil {
+				t.Fatal(err)
+			}
+			var gone *RemovedError
+			if err := s.SaveRun(t.Context(), record(c.ID, 1, 1)); !errors.As(err, &gone) {
+				t.Errorf("the run was saved into nowhere: %v", err)
+			}
+		})
+	}
+}

@@ -51,10 +51,10 @@ type Packet struct {
 // Free is the number of frames that the MAC's queue of that class takes now.
 // A Node never sends more. A driver that knows when frames leave the queue
 // calls TxDone; one that sees only the free space need not: the Node then
-// takes the largest Free that it has seen for the queue's size. A driver that
-// sees neither returns a large constant: the Node then believes that data
-// leave at once and BSYNs overtake them, so that its queue has to take whole
-// blocks. Only tests do that.
+// takes the largest Free that it has seen for the queue's size. One of the two
+// is needed: with a Free that is constant and no TxDone the Node believes that
+// data leave at once, BSYNs overtake them, and what the queue drops is given
+// to it again and again.
 type Radio interface {
 	Free(c Class) int
 }

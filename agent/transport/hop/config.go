@@ -25,7 +25,7 @@ type Config struct {
 	H int
 	// Window is the number of blocks of a flow that may be under way, not yet
 	// acknowledged end to end, 1 to MaxWindow. It bounds the source's memory
-	// and the destination's reordering buffer.
+	// and what the destination may have to reorder.
 	Window int
 
 	// TxopPackets is the number of data packets that one flow sends before

@@ -135,16 +135,15 @@ func (f *flow) slots() int {
 	return k
 }
 
-// microBytes counts the bytes of the flow's micro-blocks that are here and
-// were never passed on.
-func (f *flow) microBytes() vtime.Bytes {
-	var k vtime.Bytes
+// micro counts the flow's micro-blocks that are here and were never passed on.
+func (f *flow) micro() (bytes vtime.Bytes, blocks int) {
 	for _, b := range f.blocks {
 		if b.micro && b.buf != nil && !b.resend {
-			k += vtime.Bytes(b.size)
+			bytes += vtime.Bytes(b.size)
+			blocks++
 		}
 	}
-	return k
+	return bytes, blocks
 }
 
 // lookup returns a flow known to the node, or nil.

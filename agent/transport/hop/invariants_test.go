@@ -9,7 +9,7 @@ import (
 // afterItsData checks that no BSYN is given to the MAC while data of its block
 // stand in the data queue.
 func (w *world) afterItsData(x *testNode, p Packet) {
-	if w.opt.feedback == blind || msgType(p.Buf[1]) != typeBSYN {
+	if msgType(p.Buf[1]) != typeBSYN {
 		return
 	}
 	for _, d := range x.queues[Data] {
@@ -30,8 +30,8 @@ func (w *world) invariants(x *testNode) {
 				w.t.Fatalf("%v: node %d holds or reserves %d blocks of flow %v, H is %d", w.now, x.id, k, f.key, n.cfg.H)
 			}
 		}
-		if f.role == Relay && f.microBytes() > n.cfg.MicroWindow {
-			w.t.Fatalf("%v: node %d holds %d B of micro-blocks of flow %v", w.now, x.id, f.microBytes(), f.key)
+		if bytes, blocks := f.micro(); f.role == Relay && (bytes > n.cfg.MicroWindow || blocks > MaxWindow) {
+			w.t.Fatalf("%v: node %d holds %d micro-blocks, %d B, of flow %v", w.now, x.id, blocks, bytes, f.key)
 		}
 		for i, b := range f.blocks {
 			if b.rx == rxGranted && !b.micro {
@@ -44,7 +44,7 @@ func (w *world) invariants(x *testNode) {
 				w.t.Fatalf("%v: node %d: buffer of %d B for a block of %d", w.now, x.id, len(b.buf), b.size)
 			}
 		}
-		if len(f.blocks) > MaxWindow+maxRequests {
+		if len(f.blocks) > 2*MaxWindow+maxRequests {
 			w.t.Fatalf("%v: node %d: %d blocks of flow %v", w.now, x.id, len(f.blocks), f.key)
 		}
 	}
@@ -54,7 +54,7 @@ func (w *world) invariants(x *testNode) {
 	if n.memory > 2*n.cfg.MemoryLimit+vtime.Bytes(len(n.flows))*MaxBlockSize {
 		w.t.Fatalf("%v: node %d uses %d B", w.now, x.id, n.memory)
 	}
-	if w.opt.feedback != blind && n.mac[Data].waiting() > n.cfg.QueueAhead {
+	if n.mac[Data].waiting() > n.cfg.QueueAhead {
 		w.t.Fatalf("%v: node %d has %d data packets ahead", w.now, x.id, n.mac[Data].waiting())
 	}
 }

@@ -70,7 +70,11 @@ func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
 // with many micro-blocks on a slow link comes back to each only after long.
 func (n *Node) microRoom(b *block) bool {
 	f := b.f
-	for f.role == Relay && f.microBytes()+vtime.Bytes(b.size) > n.cfg.MicroWindow {
+	full := func() bool {
+		bytes, blocks := f.micro()
+		return bytes+vtime.Bytes(b.size) > n.cfg.MicroWindow || blocks >= MaxWindow
+	}
+	for f.role == Relay && full() {
 		var silent *block
 		for _, x := range f.blocks {
 			if x.micro && x.rx == rxSuspended && (silent == nil || x.lastHeard < silent.lastHeard) {

@@ -21,8 +21,11 @@ func (n *Node) onAnnounce(now vtime.Time, from NodeID, m *message) {
 			n.oweE2E(f, m.block, m.sent, n.cfg.VirtualTTL)
 		}
 		return
-	case f.role == Destination && m.block-f.cum >= BlockID(n.cfg.Window):
-		f.stats.Blocked++ // beyond what may be reordered here
+	case f.role == Destination && m.block-f.cum >= MaxWindow:
+		// No honest source is so far ahead, whatever its window; and a
+		// destination must never refuse what relays hold: they would have no
+		// room for the block that is missing.
+		f.stats.Blocked++
 		return
 	case b != nil && b.complete():
 		n.answerFull(from, m)

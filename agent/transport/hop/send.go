@@ -24,6 +24,8 @@ func (n *Node) pump(now vtime.Time, f *flow) {
 		for _, b := range f.blocks {
 			switch {
 			case b.tx != txHeld:
+			case n.cfg.NoVirtual && b.id-f.oldest() >= MaxWindow:
+				waiting = true // see announcedBase
 			case b.micro && (micro == 0 || micro+vtime.Bytes(b.size) <= n.cfg.MicroWindow):
 				micro += vtime.Bytes(b.size)
 				n.start(now, b)
@@ -38,6 +40,16 @@ func (n *Node) pump(now vtime.Time, f *flow) {
 			return
 		}
 	}
+}
+
+// oldest returns the lowest block that is here and not passed on. There is one.
+func (f *flow) oldest() BlockID {
+	for _, b := range f.blocks {
+		if b.complete() && b.tx != txPassed {
+			return b.id
+		}
+	}
+	return f.nextID
 }
 
 // start begins the transfer of a complete block to the next hop.
@@ -152,7 +164,8 @@ func (n *Node) announce(b *block, h header, to NodeID, token uint16) Packet {
 
 // announcedBase is the lowest block that may still come to the destination.
 // Without end-to-end acknowledgements nobody knows; what is a whole window
-// back is given up.
+// back is given up. It cannot be still on its way: no node lets a block pass
+// another one of its flow that is a window older.
 func (n *Node) announcedBase(b *block) BlockID {
 	if n.cfg.NoVirtual {
 		return b.id - min(b.id, MaxWindow-1)

@@ -46,7 +46,6 @@ const (
 	exactDone feedback = iota // TxDone and Free
 	freeOnly                  // only Free
 	lossyDone                 // TxDone that loses counts, and Free
-	blind                     // neither: Free is a constant
 )
 
 type event struct {
@@ -147,9 +146,6 @@ func (n *testNode) NextHop(dst NodeID) (NodeID, bool) {
 
 // Free implements Radio.
 func (n *testNode) Free(c Class) int {
-	if n.w.opt.feedback == blind {
-		return 1000
-	}
 	return n.w.opt.queue[c] - len(n.queues[c])
 }
 
@@ -270,10 +266,7 @@ func (w *world) flush(x *testNode) {
 			break
 		}
 		if len(x.queues[p.Class]) >= w.opt.queue[p.Class] {
-			if w.opt.feedback != blind {
-				w.t.Fatalf("%v: node %d sends into a full %v queue", w.now, x.id, p.Class)
-			}
-			continue
+			w.t.Fatalf("%v: node %d sends into a full %v queue", w.now, x.id, p.Class)
 		}
 		w.afterItsData(x, p)
 		x.queues[p.Class] = append(x.queues[p.Class], frame{p.To, append([]byte(nil), p.Buf...)})

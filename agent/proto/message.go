@@ -192,6 +192,8 @@ type FlowOptions struct {
 	SendBuffer    vtime.Bytes    `json:"send_buffer,omitempty"`        // SO_SNDBUF as asked for (the kernel doubles it)
 	ReceiveBuffer vtime.Bytes    `json:"receive_buffer,omitempty"`     // SO_RCVBUF as asked for (the kernel doubles it)
 	NotSentLow    vtime.Bytes    `json:"not_sent_low_water,omitempty"` // TCP_NOTSENT_LOWAT
+	ReceiveWindow int            `json:"receive_window,omitempty"`     // most that a receiver offers, in segments of the MSS
+	CwndCap       int            `json:"cwnd_cap,omitempty"`           // most that a sender's congestion window grows to, in segments
 	NoDelay       bool           `json:"nodelay,omitempty"`            // TCP_NODELAY
 	DSCP          int            `json:"dscp,omitempty"`               // 0–63; of Hop: unused
 	RelayBuffer   vtime.Bytes    `json:"relay_buffer,omitempty"`       // hop-by-hop-tcp: bytes per flow and relay, 0 = 1 MiB

@@ -22,7 +22,7 @@ func Build(c *spec.Config, repetition int) (*Topology, error) {
 		return nil, err
 	}
 	for i, name := range c.Topology.NodeNames() {
-		t.Nodes = append(t.Nodes, Node{ID: i, Name: name})
+		t.Nodes = append(t.Nodes, Node{ID: i, Name: name, Radio: true})
 	}
 	g := c.Topology.Generate
 	switch {

@@ -17,6 +17,7 @@ type Topology struct {
 	Links  []Link     // every directed pair that can decode or sense, by From, then To
 	Routes *etx.Table // static routes by the metric of the experiment
 	Graph  *etx.Graph // the usable links
+	Pipes  []Pipe     // wired links
 
 	// What a medium is made from: wifi.NewChannel(ChannelSeed, Radio, MAC,
 	// Positions()), or wifi.NewMatrixChannel(Delivery, nil, nil) where the
@@ -36,6 +37,8 @@ type Node struct {
 	ID       int
 	Name     string
 	Position wifi.Position
+	Radio    bool // it has a radio; without it the medium knows it as a node that hears nothing
+	Bridge   bool // it joins its interfaces as a bridge does, instead of routing
 }
 
 // Link is a directed link as the radio model rates it.

@@ -59,6 +59,19 @@ func NodeOfHardware(a HardwareAddress) (i int, ok bool) {
 	return i, a[0] == 0x02 && a[1] == 'h' && a[2] == 'o' && a[3] == 'p' && i < MaxNodes
 }
 
+// MaxPipes is the number of wired interfaces that a node may have.
+const MaxPipes = 250
+
+// PipeHardwareAddr is the MAC address of the wired interface number slot of
+// node i: 02:"p":0:slot:i. It panics outside the plan.
+func PipeHardwareAddr(i, slot int) HardwareAddress {
+	check(i)
+	if slot < 0 || slot >= MaxPipes {
+		panic(fmt.Sprintf("tap: wired interface %d of node %d is outside the address plan (0 to %d)", slot, i, MaxPipes-1))
+	}
+	return HardwareAddress{0x02, 'p', 0, byte(slot), byte(i >> 8), byte(i)}
+}
+
 func check(i int) {
 	if i < 0 || i >= MaxNodes {
 		panic(fmt.Sprintf("tap: node %d is outside the address plan (0 to %d)", i, MaxNodes-1))

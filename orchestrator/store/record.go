@@ -216,6 +216,35 @@ type NodeStat struct {
 	QueueLimitPackets Opt[int64]   `db:"queue_limit_packets"`
 }
 
+// Pipe is one direction of a wired link in one run: what was asked of it, and
+// what it did in the measured interval.
+type Pipe struct {
+	RunID     int64  `db:"run_id"`
+	Pipe      int    `db:"pipe"` // of the topology
+	Src       int    `db:"src"`
+	Dst       int    `db:"dst"`
+	Interface string `db:"interface"` // at src
+	// What was asked for. A missing rate is unlimited (or a trace's: see
+	// Setting), a missing queue has no limit of that kind.
+	RateBps      Opt[int64]   `db:"rate_bps"`
+	DelayUs      Opt[int64]   `db:"delay_us"`
+	QueuePackets Opt[int64]   `db:"queue_packets"`
+	QueueBytes   Opt[int64]   `db:"queue_bytes"`
+	Loss         Opt[float64] `db:"loss"`    // long-run share
+	Setting      string       `db:"setting"` // the rest for people: jitter, reordering, trace, schedule
+	// Counters of the measured interval.
+	Entered          Opt[int64]   `db:"entered"`
+	Delivered        Opt[int64]   `db:"delivered"`
+	DeliveredBytes   Opt[int64]   `db:"delivered_bytes"`
+	Lost             Opt[int64]   `db:"lost"`
+	DropsQueue       Opt[int64]   `db:"drops_queue"`
+	Duplicates       Opt[int64]   `db:"duplicates"`
+	HeldBack         Opt[int64]   `db:"held_back"`
+	BusyUs           Opt[int64]   `db:"busy_us"`
+	QueueMaxPackets  Opt[int64]   `db:"queue_max_packets"`
+	QueueMeanPackets Opt[float64] `db:"queue_mean_packets"`
+}
+
 // Event is something noteworthy that happened during a run.
 type Event struct {
 	RunID int64      `db:"run_id"`
@@ -246,6 +275,7 @@ type RunRecord struct {
 	Flows     []Flow
 	Samples   []Sample
 	NodeStats []NodeStat
+	Pipes     []Pipe
 	Events    []Event
 	Artifacts []Artifact
 }

@@ -45,6 +45,14 @@ type Sink interface {
 // packet then carries a payload of its own. Without it both carry the same.
 type Cloner interface{ Clone(payload any) any }
 
+// Leaver is a Sink that wants to know when there is room again: Left is called
+// once for each packet that Send took, when it has left the queue and whatever
+// the link then does with it. Where nothing waits it is called before Send
+// returns. It may send.
+type Leaver interface {
+	Left(now vtime.Time, p *Packet)
+}
+
 // Stats are the pipe's counters.
 type Stats struct {
 	Entered, Delivered     uint64 // packets; a duplicate counts as delivered only
@@ -63,6 +71,7 @@ type Pipe struct {
 	eng  *des.Engine
 	cfg  Config
 	sink Sink
+	left Leaver // the sink, if it is one
 	up   bool
 	bad  bool // Gilbert–Elliott state
 
@@ -102,6 +111,7 @@ func New(eng *des.Engine, seed uint64, name string, cfg Config, sink Sink) (*Pip
 		dup:     des.NewStream(seed, name+"/duplicate"),
 		statsAt: eng.Now(),
 	}
+	p.left, _ = sink.(Leaver)
 	p.server.init(&p.cfg)
 	p.scheduleChange()
 	return p, nil
@@ -135,7 +145,10 @@ func (p *Pipe) Send(k *Packet) bool {
 		p.drop(now, k, Lost)
 		return false
 	}
-	if p.server.unlimited() && p.up {
+	if p.server.unlimited() && p.up && p.queue.n == 0 {
+		if p.left != nil {
+			p.left.Left(now, k)
+		}
 		p.launch(now, k)
 		return true
 	}
@@ -188,6 +201,9 @@ func (p *Pipe) leave(now vtime.Time) {
 	p.account(now)
 	k := p.queue.pop()
 	p.queueBytes -= k.Len
+	if p.left != nil {
+		p.left.Left(now, k)
+	}
 	p.launch(now, k)
 }
 
@@ -240,17 +256,6 @@ func (p *Pipe) account(now vtime.Time) {
 	p.stats.QueueIntegral += float64(d * float64(p.queue.n))
 	p.statsAt = now
 }
-
-// Stats returns the counters up to the engine's now.
-func (p *Pipe) Stats() Stats {
-	p.account(p.eng.Now())
-	s := p.stats
-	s.Queued, s.QueuedBytes = p.queue.n, p.queueBytes
-	return s
-}
-
-// Up reports whether the link is up.
-func (p *Pipe) Up() bool { return p.up }
 
 // fifo is a list of packets.
 type fifo struct {

@@ -138,14 +138,15 @@ type FlowSetup struct {
 type FlowResult struct {
 	Flow int  `json:"flow"`
 	Side Side `json:"side"`
-	// Bytes are the application bytes delivered in [Warmup, End).
+	// Bytes are the application bytes delivered in the flow's part of the
+	// measured interval (Flow.Measured).
 	Bytes vtime.Bytes `json:"bytes"`
 	// Total are the application bytes delivered (destination), accepted by
 	// the transport (source) or passed on (relay) since the flow began.
 	Total vtime.Bytes `json:"total"`
-	// [MeasuredFrom, MeasuredTo) is the interval that Bytes cover: [Warmup,
-	// End), shorter when the run was stopped before its end. Every piece of
-	// data is counted at the moment at which it was delivered.
+	// [MeasuredFrom, MeasuredTo) is the interval that Bytes cover:
+	// Flow.Measured, shorter when the run was stopped before its end. Every
+	// piece of data is counted at the moment at which it was delivered.
 	MeasuredFrom vtime.Time `json:"measured_from_ns,omitempty"`
 	MeasuredTo   vtime.Time `json:"measured_to_ns,omitempty"`
 	// Established is when the connection stood; SetupTime the time from the

@@ -89,7 +89,7 @@ func New(t testing.TB, n int, opt Options) *Lab {
 		testenv.Need(t, testenv.UserNS)
 	}
 	if opt.Board {
-		b, err := board.Create(n)
+		b, err := board.Create(n, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

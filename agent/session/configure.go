@@ -202,7 +202,7 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 // its descriptors are inherited once.
 func (s *session) openBoard(c *proto.Configure) error {
 	if s.view == nil {
-		v, err := board.OpenViewFD(uintptr(c.Board.MemFD), uintptr(c.Board.EventFD), c.Node)
+		v, err := board.OpenViewFD(uintptr(c.Board.MemFD), uintptr(c.Board.EventFD), c.Node, nil)
 		if err != nil {
 			return &proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}
 		}

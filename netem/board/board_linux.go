@@ -19,24 +19,29 @@ type Board struct {
 	head  *header
 	cells []cell
 	nodes int
+	pipes int
 	fds   []int      // the nodes' eventfds
 	files []*os.File // memory and eventfds, with Create only
 }
 
-// Create makes the shared memory and one eventfd per node. Nothing is created
+// Create makes the shared memory for the radios of so many nodes and for the
+// two directions of so many pipes, and one eventfd per node. Nothing is created
 // in a file system; everything vanishes with the last descriptor.
-func Create(nodes int) (*Board, error) {
+func Create(nodes, pipes int) (*Board, error) {
 	if nodes < 1 || nodes > MaxNodes {
 		return nil, fmt.Errorf("queue board for %d nodes: want 1 to %d", nodes, MaxNodes)
+	}
+	if pipes < 0 || pipes > MaxPipes {
+		return nil, fmt.Errorf("queue board for %d pipes: want 0 to %d", pipes, MaxPipes)
 	}
 	fd, err := unix.MemfdCreate("hopbed-board", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("queue board: memfd_create: %w (needs Linux 3.17 or newer)", err)
 	}
 	file := os.NewFile(uintptr(fd), "hopbed-board")
-	if err := unix.Ftruncate(fd, int64(size(nodes))); err != nil {
+	if err := unix.Ftruncate(fd, int64(size(nodes, pipes))); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("queue board: %d bytes of shared memory: %w", size(nodes), err)
+		return nil, fmt.Errorf("queue board: %d bytes of shared memory: %w", size(nodes, pipes), err)
 	}
 	// A mapping whose file shrinks raises SIGBUS; nobody may do that to another.
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
@@ -55,7 +60,7 @@ func Create(nodes int) (*Board, error) {
 		}
 		files = append(files, os.NewFile(uintptr(efd), fmt.Sprintf("hopbed-board-event-%d", i)))
 	}
-	mem, err := mapFile(fd, size(nodes))
+	mem, err := mapFile(fd, size(nodes, pipes))
 	if err != nil {
 		closeAll(files)
 		return nil, err
@@ -64,6 +69,7 @@ func Create(nodes int) (*Board, error) {
 	h.magic.Store(magic)
 	h.version.Store(version)
 	h.nodes.Store(uint32(nodes))
+	h.pipes.Store(uint32(pipes))
 	b := build(mem)
 	b.files = files
 	for _, f := range files[1:] {
@@ -98,11 +104,14 @@ func Open(first, n int) (*Board, error) {
 
 func build(mem []byte) *Board {
 	h, cells := carve(mem)
-	return &Board{mem: mem, head: h, cells: cells, nodes: int(h.nodes.Load())}
+	return &Board{mem: mem, head: h, cells: cells, nodes: int(h.nodes.Load()), pipes: int(h.pipes.Load())}
 }
 
 // Nodes is the number of nodes of the board.
 func (b *Board) Nodes() int { return b.nodes }
+
+// Pipes is the number of pipes of the board.
+func (b *Board) Pipes() int { return b.pipes }
 
 // Files returns the shared memory followed by the eventfd of every node, to be
 // inherited by the emulator (exec.Cmd.ExtraFiles). The board keeps them. Only
@@ -118,35 +127,25 @@ func (b *Board) NodeFiles(node int) ([]*os.File, error) {
 	return []*os.File{b.files[0], b.files[node+1]}, nil
 }
 
-// SetLimit publishes how many frames a queue holds.
+// SetLimit publishes how many frames a radio's queue holds.
 func (b *Board) SetLimit(node, ac, limit int) { b.cell(node, ac).limit.Store(uint32(max(0, limit))) }
 
-// Arrived publishes that n frames came for a queue, of which refused were
-// turned away because it was full, and that queued frames wait in it now.
+// Arrived publishes that n frames came for a radio's queue, of which refused
+// were turned away because it was full, and that queued frames wait in it now.
 func (b *Board) Arrived(node, ac, n, refused, queued int) {
-	c := b.cell(node, ac)
-	c.queued.Store(uint32(queued)) // before arrived: see cell.state
-	if refused > 0 {
-		c.overflow.Add(uint32(refused))
-		c.left.Add(uint32(refused))
-	}
-	c.arrived.Add(uint32(n))
+	b.cell(node, ac).arrive(n, refused, queued)
 }
 
-// Left publishes that n frames left a queue and that queued wait in it now. It
-// wakes the agent if it waits for a queue as short as that; the wish is then
-// used up.
+// Left publishes that n frames left a radio's queue and that queued wait in it
+// now. It wakes the agent if it waits for a queue as short as that; the wish is
+// then used up.
 func (b *Board) Left(node, ac, n, queued int) {
-	c := b.cell(node, ac)
-	c.queued.Store(uint32(queued))
-	c.left.Add(uint32(n))
-	w := c.watch.Load()
-	if w != 0 && uint32(queued) < w && c.watch.CompareAndSwap(w, 0) {
+	if b.cell(node, ac).leave(n, queued) {
 		b.wake(node)
 	}
 }
 
-// State reads one queue.
+// State reads one queue of a radio.
 func (b *Board) State(node, ac int) State { return b.cell(node, ac).state() }
 
 var one = func() (b [8]byte) { *(*uint64)(unsafe.Pointer(&b)) = 1; return }()
@@ -158,6 +157,8 @@ func (b *Board) wake(node int) {
 }
 
 func (b *Board) cell(node, ac int) *cell { return &b.cells[node*NumAC+ac] }
+
+func (b *Board) pipe(q int) *cell { return &b.cells[b.nodes*NumAC+q] }
 
 // Close unmaps the memory and, with Create, closes the descriptors.
 func (b *Board) Close() error {
@@ -188,7 +189,7 @@ func mapBoard(fd int) ([]byte, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("queue board: descriptor %d: %w", fd, err)
 	}
-	if st.Size < int64(size(1)) || st.Size > int64(size(MaxNodes)) {
+	if st.Size < int64(size(1, 0)) || st.Size > int64(size(MaxNodes, MaxPipes)) {
 		return nil, fmt.Errorf("queue board: descriptor %d has %d bytes: not a board", fd, st.Size)
 	}
 	mem, err := mapFile(fd, int(st.Size))
@@ -201,8 +202,8 @@ func mapBoard(fd int) ([]byte, error) {
 		err = errors.New("queue board: the inherited memory is not a board")
 	case h.version.Load() != version:
 		err = fmt.Errorf("queue board: layout version %d, want %d: the programs are of different builds", h.version.Load(), version)
-	case size(int(h.nodes.Load())) != len(mem):
-		err = fmt.Errorf("queue board: %d bytes do not fit %d nodes", len(mem), h.nodes.Load())
+	case size(int(h.nodes.Load()), int(h.pipes.Load())) != len(mem):
+		err = fmt.Errorf("queue board: %d bytes do not fit %d nodes and %d pipes", len(mem), h.nodes.Load(), h.pipes.Load())
 	default:
 		return mem, nil
 	}
@@ -211,6 +212,6 @@ func mapBoard(fd int) ([]byte, error) {
 
 func carve(mem []byte) (*header, []cell) {
 	h := (*header)(unsafe.Pointer(&mem[0]))
-	n := int(h.nodes.Load()) * NumAC
+	n := int(h.nodes.Load())*NumAC + 2*int(h.pipes.Load())
 	return h, unsafe.Slice((*cell)(unsafe.Pointer(&mem[cellSize])), n)
 }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // agent waits until queue 1 of node 2 has drained to two frames, reports what
 // it sees and ends.
 func agent() int {
-	v, err := OpenViewFD(3, 4, 2)
+	v, err := OpenViewFD(3, 4, 2, nil)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -48,7 +48,7 @@ func agent() int {
 
 func create(t *testing.T, nodes int) *Board {
 	t.Helper()
-	b, err := Create(nodes)
+	b, err := Create(nodes, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestWatchIsOneShot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := OpenViewFD(dup(t, files[0]), dup(t, files[1]), 0)
+	v, err := OpenViewFD(dup(t, files[0]), dup(t, files[1]), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func dup(t *testing.T, f *os.File) uintptr {
 func TestOpenRefusesWhatIsNotABoard(t *testing.T) {
 	b := create(t, 2)
 	mem, event := b.files[0].Fd(), b.files[1].Fd()
-	if _, err := OpenViewFD(mem, event, 2); err == nil || !strings.Contains(err.Error(), "node 2") {
+	if _, err := OpenViewFD(mem, event, 2, nil); err == nil || !strings.Contains(err.Error(), "node 2") {
 		t.Errorf("a node that does not exist: %v", err)
 	}
 	f, err := os.CreateTemp(t.TempDir(), "x")
@@ -168,29 +168,29 @@ func TestOpenRefusesWhatIsNotABoard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := OpenViewFD(f.Fd(), event, 0); err == nil {
+	if _, err := OpenViewFD(f.Fd(), event, 0, nil); err == nil {
 		t.Error("an empty file was taken for a board")
 	}
-	if err := f.Truncate(int64(size(2))); err != nil {
+	if err := f.Truncate(int64(size(2, 0))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenViewFD(f.Fd(), event, 0); err == nil || !strings.Contains(err.Error(), "not a board") {
+	if _, err := OpenViewFD(f.Fd(), event, 0, nil); err == nil || !strings.Contains(err.Error(), "not a board") {
 		t.Errorf("a file of zeros was taken for a board: %v", err)
 	}
 	if _, err := Open(int(mem), 2); err == nil {
 		t.Error("a board of two nodes was opened with one event descriptor")
 	}
-	if _, err := OpenViewFD(1<<20, event, 0); err == nil {
+	if _, err := OpenViewFD(1<<20, event, 0, nil); err == nil {
 		t.Error("a descriptor that is not open")
 	}
-	if _, err := Create(0); err == nil {
+	if _, err := Create(0, 0); err == nil {
 		t.Error("a board without nodes")
 	}
 	if _, err := b.NodeFiles(-1); err == nil {
 		t.Error("files of node -1")
 	}
 	b.head.version.Store(99)
-	if _, err := OpenViewFD(mem, event, 0); err == nil || !strings.Contains(err.Error(), "99") {
+	if _, err := OpenViewFD(mem, event, 0, nil); err == nil || !strings.Contains(err.Error(), "99") {
 		t.Errorf("another layout: %v", err)
 	}
 	b.head.version.Store(version)
@@ -200,7 +200,7 @@ func TestOpenRefusesWhatIsNotABoard(t *testing.T) {
 // not undo that, or an agent could not be interrupted in its wait.
 func TestStartingAProcessLeavesViewsPollable(t *testing.T) {
 	b := create(t, 1)
-	v, err := OpenViewFD(dup(t, b.files[0]), dup(t, b.files[1]), 0)
+	v, err := OpenViewFD(dup(t, b.files[0]), dup(t, b.files[1]), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,13 @@ import (
 )
 
 // View is the reading side: what the agent of one node sees of its own queues.
+// Its queues are numbered: 0 to NumAC−1 are the radio's access categories,
+// NumAC+s is the queue of the node's pipe interface number s (PipeQueue).
 // State, Free and Watch may be called by any goroutine and cost a few memory
 // reads.
 type View struct {
 	mem   []byte
-	cells []cell
+	cells []*cell
 	node  int
 	fd    int      // the memory's
 	event *os.File // non-blocking, so that the runtime polls it
@@ -23,8 +25,10 @@ type View struct {
 
 // OpenViewFD maps the board from the descriptors that the agent inherited: the
 // shared memory and the node's eventfd (the order of Board.NodeFiles). It takes
-// ownership of both.
-func OpenViewFD(memory, event uintptr, node int) (*View, error) {
+// ownership of both. pipes has the board's number of the direction away from
+// the node (2·pipe + end) for each of its pipe interfaces, in the order of their
+// slots.
+func OpenViewFD(memory, event uintptr, node int, pipes []int) (*View, error) {
 	// Inherited descriptors must not leak into what the agent executes.
 	unix.CloseOnExec(int(memory))
 	unix.CloseOnExec(int(event))
@@ -32,15 +36,27 @@ func OpenViewFD(memory, event uintptr, node int) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, cells := carve(mem)
-	if err := checkNode(node, int(h.nodes.Load())); err != nil {
+	h, all := carve(mem)
+	nodes := int(h.nodes.Load())
+	if err := checkNode(node, nodes); err != nil {
 		return nil, errors.Join(err, unix.Munmap(mem))
+	}
+	var cells []*cell
+	for ac := range NumAC {
+		cells = append(cells, &all[node*NumAC+ac])
+	}
+	for slot, q := range pipes {
+		if n := 2 * int(h.pipes.Load()); q < 0 || q >= n {
+			err := fmt.Errorf("queue board: pipe interface %d of node %d sends into queue %d, but the board has %d queues of pipes", slot, node, q, n)
+			return nil, errors.Join(err, unix.Munmap(mem))
+		}
+		cells = append(cells, &all[nodes*NumAC+q])
 	}
 	if err := unix.SetNonblock(int(event), true); err != nil {
 		err = fmt.Errorf("queue board: event descriptor %d of node %d: %w", event, node, err)
 		return nil, errors.Join(err, unix.Munmap(mem))
 	}
-	v := &View{mem: mem, cells: cells[node*NumAC : (node+1)*NumAC], node: node, fd: int(memory)}
+	v := &View{mem: mem, cells: cells, node: node, fd: int(memory)}
 	v.event = os.NewFile(event, "hopbed-board-event")
 	return v, nil
 }
@@ -48,18 +64,25 @@ func OpenViewFD(memory, event uintptr, node int) (*View, error) {
 // Node is the node whose queues the view shows.
 func (v *View) Node() int { return v.node }
 
+// PipeQueue is the number of the queue of a node's pipe interface.
+func PipeQueue(slot int) int { return NumAC + slot }
+
+// Queues is how many queues the view shows: those of the radio, then one per
+// pipe interface.
+func (v *View) Queues() int { return len(v.cells) }
+
 // State reads one queue.
-func (v *View) State(ac int) State { return v.cells[ac].state() }
+func (v *View) State(q int) State { return v.cells[q].state() }
 
 // Free is the number of frames that the queue takes now. It does not know what
 // is on its way between a send call and the emulator: see Window.
-func (v *View) Free(ac int) int { return v.State(ac).Free() }
+func (v *View) Free(q int) int { return v.State(q).Free() }
 
 // Watch asks for one wake-up when no more than low frames wait in the queue.
 // It returns true, and asks for nothing, if that is so already: otherwise the
 // queue could drain between the caller's look and its wish.
-func (v *View) Watch(ac, low int) bool {
-	c := &v.cells[ac]
+func (v *View) Watch(q, low int) bool {
+	c := v.cells[q]
 	c.watch.Store(uint32(max(0, low)) + 1)
 	if int(c.queued.Load()) > low {
 		return false

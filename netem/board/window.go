@@ -8,14 +8,14 @@ import "github.com/hopbed/hopbed/netem/vtime"
 const ResyncAfter = 20 * vtime.Millisecond
 
 // Reader is what a Window needs of a View.
-type Reader interface{ State(ac int) State }
+type Reader interface{ State(q int) State }
 
 // Window adds to the board what the board cannot know: the frames that the
 // sender has handed to the kernel and the emulator has not read yet. It belongs
 // to one goroutine, the only sender into the queue.
 type Window struct {
 	board Reader
-	ac    int
+	q     int // View's number of the queue
 
 	sent    uint32 // frames sent, on the scale of the board's arrived counter
 	arrived uint32 // the counter when it last moved or was re-synchronised
@@ -25,11 +25,11 @@ type Window struct {
 }
 
 // NewWindow returns a window over one queue of a node.
-func NewWindow(b Reader, ac int) *Window { return &Window{board: b, ac: ac} }
+func NewWindow(b Reader, q int) *Window { return &Window{board: b, q: q} }
 
 // Sent notes that n frames for this queue were handed to the kernel.
 func (w *Window) Sent(now vtime.Time, n int) {
-	w.sync(now, w.board.State(w.ac))
+	w.sync(now, w.board.State(w.q))
 	if w.sent == w.arrived {
 		w.since = now // the clock runs from the first frame on its way
 	}
@@ -39,14 +39,14 @@ func (w *Window) Sent(now vtime.Time, n int) {
 // Free is the number of further frames that surely find room: the queue's free
 // space less what is on its way to it.
 func (w *Window) Free(now vtime.Time) int {
-	s := w.board.State(w.ac)
+	s := w.board.State(w.q)
 	w.sync(now, s)
 	return max(0, s.Free()-w.outstanding())
 }
 
 // InFlight is the number of frames sent that the emulator has not read yet.
 func (w *Window) InFlight(now vtime.Time) int {
-	w.sync(now, w.board.State(w.ac))
+	w.sync(now, w.board.State(w.q))
 	return w.outstanding()
 }
 

@@ -2,6 +2,8 @@ package emulator
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/tap"
@@ -9,11 +11,12 @@ import (
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
-// Config is the whole of a medium and its nodes.
+// Config is the whole of a medium, its nodes and the wires between them.
 type Config struct {
 	Seed uint64 `json:"seed"`
-	// MACs has one entry per node, or one for all.
-	MACs []wifi.MAC `json:"macs"`
+	// MACs has one entry per node, or one for all. It and what describes the
+	// channel may be left out when no node has a radio.
+	MACs []wifi.MAC `json:"macs,omitempty"`
 	// Radio and Positions describe the channel, unless Matrix does. ChannelSeed
 	// draws the shadowing: it is a seed of its own, since the same placement is
 	// used by many runs.
@@ -23,6 +26,9 @@ type Config struct {
 	Matrix      *Matrix         `json:"matrix,omitempty"`
 	// Nodes, in the order of their indices.
 	Nodes []Node `json:"nodes"`
+	// Pipes are the wired links. A pipe's number in this list names its random
+	// streams ("pipe/NUMBER/END" with Seed) and its cells on the queue board.
+	Pipes []Pipe `json:"pipes,omitempty"`
 	// Losses are injected after the receiver's MAC, from the start.
 	Losses []Loss `json:"losses,omitempty"`
 	// DeviceQueue is the length of the ring between a node's kernel and the
@@ -37,6 +43,17 @@ type Config struct {
 type Node struct {
 	Name string `json:"name"`
 	PID  int    `json:"pid"` // a process in the node's network namespace
+	// NoRadio: the node is wired only. It keeps its index in the medium, has no
+	// radio interface and neither hears nor is heard.
+	NoRadio bool `json:"no_radio,omitempty"`
+	// Via names the radio that takes what this node's radio sends to the hardware
+	// addresses of node v, where that is another node: a bridge before v.
+	Via map[int]int `json:"via,omitempty"`
+}
+
+// HasRadio reports whether any node has a radio; without one there is no medium.
+func (c *Config) HasRadio() bool {
+	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return !n.NoRadio })
 }
 
 // Matrix gives a channel by explicit matrices; see wifi.NewMatrixChannel.
@@ -77,16 +94,17 @@ func (c *Config) mac(node int) *wifi.MAC {
 // medium.
 func (c *Config) Validate() error {
 	n := len(c.Nodes)
+	radio := c.HasRadio()
 	switch {
 	case n == 0:
 		return fmt.Errorf("emulator: no nodes")
 	case n > tap.MaxNodes:
 		return fmt.Errorf("emulator: %d nodes: the address plan has room for %d", n, tap.MaxNodes)
-	case len(c.MACs) != 1 && len(c.MACs) != n:
+	case radio && len(c.MACs) != 1 && len(c.MACs) != n:
 		return fmt.Errorf("emulator: %d MAC configurations for %d nodes: want one, or one per node", len(c.MACs), n)
-	case c.Matrix == nil && len(c.Positions) != n:
+	case radio && c.Matrix == nil && len(c.Positions) != n:
 		return fmt.Errorf("emulator: %d positions for %d nodes", len(c.Positions), n)
-	case c.Matrix != nil && len(c.Matrix.Delivery) != n:
+	case radio && c.Matrix != nil && len(c.Matrix.Delivery) != n:
 		return fmt.Errorf("emulator: a delivery matrix of %d rows for %d nodes", len(c.Matrix.Delivery), n)
 	case c.DeviceQueue < 0:
 		return fmt.Errorf("emulator: device queue of %d frames: want 1 or more, 0 for the default", c.DeviceQueue)
@@ -94,6 +112,22 @@ func (c *Config) Validate() error {
 	for i, nd := range c.Nodes {
 		if nd.PID <= 0 {
 			return fmt.Errorf("emulator: node %d (%s): process id %d: want a process in the node's namespace", i, nd.Name, nd.PID)
+		}
+		if err := c.validateVia(i); err != nil {
+			return err
+		}
+	}
+	return c.validatePipes()
+}
+
+func (c *Config) validateVia(i int) error {
+	for _, v := range slices.Sorted(maps.Keys(c.Nodes[i].Via)) {
+		to := c.Nodes[i].Via[v]
+		switch {
+		case v < 0 || v >= len(c.Nodes) || to < 0 || to >= len(c.Nodes):
+			return fmt.Errorf("emulator: node %d reaches node %d via node %d: one of them does not exist (there are %d)", i, v, to, len(c.Nodes))
+		case c.Nodes[i].NoRadio || c.Nodes[to].NoRadio || to == i:
+			return fmt.Errorf("emulator: node %d reaches node %d via the radio of node %d: want two different nodes with a radio", i, v, to)
 		}
 	}
 	return nil

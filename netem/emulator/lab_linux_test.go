@@ -259,7 +259,7 @@ func (l *lab) stop() *emulator.Report {
 
 func newBoard(t testing.TB, n int) *board.Board {
 	t.Helper()
-	b, err := board.Create(n)
+	b, err := board.Create(n, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func openView(t testing.TB, b *board.Board, node int) *board.View {
 		}
 		fds[i] = uintptr(fd)
 	}
-	v, err := board.OpenViewFD(fds[0], fds[1], node)
+	v, err := board.OpenViewFD(fds[0], fds[1], node, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func (l *lab) each(f func(i int) error) error {
 // filled in.
 func startMedium(ctx context.Context, c Common, cfg *emulator.Config, nextHop func(from, to int) int) (*lab, error) {
 	n := len(cfg.Positions)
-	b, err := board.Create(n)
+	b, err := board.Create(n, len(cfg.Pipes))
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func (r *session) start(ctx context.Context) error {
 	n := len(r.s.Topology.Nodes)
 	r.tell(fmt.Sprintf("start %d nodes", n), 0, 0)
 	var err error
-	if r.board, err = board.Create(n); err != nil {
+	if r.board, err = board.Create(n, len(r.s.Topology.Pipes)); err != nil {
 		return err
 	}
 	if r.driver, err = r.b.opt.NewDriver(); err != nil {

@@ -30,22 +30,24 @@ type export struct {
 	json  []string
 }
 
+// Every table says which back end its numbers came from.
 var exports = map[string]export{
 	"campaigns": {"SELECT c.* FROM campaigns c WHERE c.id IN (SELECT r.campaign_id FROM runs r WHERE %s) ORDER BY c.id",
 		[]string{"host_facts"}},
 	"runs": {"SELECT r.* FROM runs r WHERE %s ORDER BY r.id",
 		[]string{"params", "invalid_reasons", "warnings", "facts"}},
-	"nodes": {"SELECT t.* FROM nodes t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node",
+	"nodes": {"SELECT t.*, r.backend FROM nodes t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node",
 		[]string{"facts"}},
-	"links": {"SELECT t.* FROM links t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.src, t.dst", nil},
+	"links": {"SELECT t.*, r.backend FROM links t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.src, t.dst", nil},
 	"flows": {"SELECT t.*, r.campaign_id, r.backend, r.seed, r.repetition, r.params, r.valid, r.quick FROM flows t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.flow",
 		[]string{"path", "counters", "params"}},
-	"node_stats": {"SELECT t.* FROM node_stats t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node, t.ac", nil},
-	"events":     {"SELECT t.* FROM events t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.seq", nil},
-	"artifacts":  {"SELECT t.* FROM artifacts t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.path", nil},
+	"node_stats": {"SELECT t.*, r.backend FROM node_stats t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.node, t.ac", nil},
+	"pipes":      {"SELECT t.*, r.backend FROM pipes t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.pipe, t.src", nil},
+	"events":     {"SELECT t.*, r.backend FROM events t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.seq", nil},
+	"artifacts":  {"SELECT t.*, r.backend FROM artifacts t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.path", nil},
 	// The goodput of a sample is over the time since the sample before it,
 	// however long ago that is: a gap stays visible in t_us.
-	"samples": {`SELECT t.*, 8e6 * (delivered_bytes - lag(delivered_bytes) OVER w) / (t_us - lag(t_us) OVER w) AS goodput_bps
+	"samples": {`SELECT t.*, r.backend, 8e6 * (delivered_bytes - lag(delivered_bytes) OVER w) / (t_us - lag(t_us) OVER w) AS goodput_bps
 		FROM samples t JOIN runs r ON r.id = t.run_id WHERE %s
 		WINDOW w AS (PARTITION BY t.run_id, t.flow, t.side, t.node ORDER BY t.t_us)
 		ORDER BY t.run_id, t.flow, t.side, t.node, t.t_us`, nil},

@@ -47,15 +47,18 @@ func TestExport(t *testing.T) {
 		if err := dec.Decode(&objs); err != nil {
 			t.Fatalf("%s: %v", tab, err)
 		}
+		if objs[0]["backend"] != "sim" || objs[len(objs)-1]["backend"] != "sim" {
+			t.Errorf("%s does not say which back end its rows came from", tab)
+		}
 		if len(objs) != len(rows)-1 || len(objs[0]) != len(rows[0]) {
 			t.Errorf("%s: CSV %d × %d, JSON %d × %d", tab, len(rows)-1, len(rows[0]), len(objs), len(objs[0]))
 		}
 	}
 
 	nodes := exported(t, s, "nodes", FormatCSV)
-	want := "run_id,node,name,address,x_m,y_m,facts\r\n" +
-		"1,0,n01,10.77.0.1,0.3333333333333333,1.5,{}\r\n" +
-		"1,1,\"a,\"\"b\"\"\r\n<script>\x1b[31m\u202e\",10.77.0.2,,,{}\r\n"
+	want := "run_id,node,name,address,x_m,y_m,facts,wired,bridge,backend\r\n" +
+		"1,0,n01,10.77.0.1,0.3333333333333333,1.5,{},0,0,sim\r\n" +
+		"1,1,\"a,\"\"b\"\"\r\n<script>\x1b[31m\u202e\",10.77.0.2,,,{},1,1,sim\r\n"
 	if nodes != want {
 		t.Errorf("nodes:\n got %q\nwant %q", nodes, want)
 	}
@@ -94,7 +97,7 @@ func TestExportOfNothing(t *testing.T) {
 	if got := strings.TrimSpace(exported(t, s, "flows", FormatJSON)); strings.Join(strings.Fields(got), "") != "[]" {
 		t.Errorf("JSON: %q", got)
 	}
-	if got := exported(t, s, "nodes", FormatCSV); got != "run_id,node,name,address,x_m,y_m,facts\r\n" {
+	if got := exported(t, s, "nodes", FormatCSV); got != "run_id,node,name,address,x_m,y_m,facts,wired,bridge,backend\r\n" {
 		t.Errorf("CSV: %q", got)
 	}
 }

@@ -44,6 +44,7 @@ var (
 	flowsTable     = tableOf[Flow]("flows")
 	samplesTable   = tableOf[Sample]("samples")
 	nodeStatsTable = tableOf[NodeStat]("node_stats")
+	pipesTable     = tableOf[Pipe]("pipes")
 	eventsTable    = tableOf[Event]("events")
 	artifactsTable = tableOf[Artifact]("artifacts")
 )

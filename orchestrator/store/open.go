@@ -142,7 +142,11 @@ func OpenRead(ctx context.Context, path string) (*Store, error) {
 	if version < formatVersion() {
 		w, err := Open(ctx, path)
 		if err != nil {
-			return nil, fmt.Errorf("upgrade of an older database: %w", err)
+			var locked *LockedError
+			if errors.As(err, &locked) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("database %s has format %d and must be brought to format %d before it can be read: copy it to where it can be written and name the copy: %w", path, version, formatVersion(), err)
 		}
 		if err := w.Close(); err != nil {
 			return nil, err

@@ -50,6 +50,22 @@ func (s *Store) LatestCampaign(ctx context.Context) (*Campaign, error) {
 	return &c[0], nil
 }
 
+// Batch returns the ids of the campaigns that were carried out by the same
+// command as this one, on several back ends, in their order: its own alone when
+// it stands alone.
+func (s *Store) Batch(ctx context.Context, id int64) ([]int64, error) {
+	c, err := s.Campaign(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !c.Batch.OK {
+		return []int64{id}, nil
+	}
+	var ids []int64
+	err = s.r.SelectContext(ctx, &ids, "SELECT id FROM campaigns WHERE batch = ? ORDER BY id", c.Batch.V)
+	return ids, s.wrap("read campaigns", err)
+}
+
 // Resumable returns the newest campaign that ran the same text with the same
 // seed on the same back end and is not complete, or nil when there is none.
 func (s *Store) Resumable(ctx context.Context, fileSHA256 string, seed Seed, backend string, quick bool) (*Campaign, error) {
@@ -175,12 +191,17 @@ func (s *Store) NodeStats(ctx context.Context, f Filter) ([]NodeStat, error) {
 	return selectRows[NodeStat](ctx, s, nodeStatsTable, f, "t.node, t.ac")
 }
 
+// Pipes returns both directions of the wired links of the selected runs.
+func (s *Store) Pipes(ctx context.Context, f Filter) ([]Pipe, error) {
+	return selectRows[Pipe](ctx, s, pipesTable, f, "t.pipe, t.src")
+}
+
 // Events returns the events of the selected runs.
 func (s *Store) Events(ctx context.Context, f Filter) ([]Event, error) {
 	return selectRows[Event](ctx, s, eventsTable, f, "t.seq")
 }
 
-// Artifacts returns the artefacts of the selected runs.
+// Artifacts returns the artifacts of the selected runs.
 func (s *Store) Artifacts(ctx context.Context, f Filter) ([]Artifact, error) {
 	return selectRows[Artifact](ctx, s, artifactsTable, f, "t.path")
 }
@@ -204,6 +225,46 @@ func (s *Store) Samples(ctx context.Context, runID int64, f func(*Sample) error)
 		}
 	}
 	return s.wrap("read samples", rows.Err())
+}
+
+// SourceSums sums up what the sources of a run's flows reported of themselves.
+type SourceSums struct {
+	Flow int `db:"flow"`
+	// SRTTUs is the mean of the smoothed round-trip times that the source's
+	// samples hold within the measured interval, in µs; missing without any.
+	SRTTUs Opt[float64] `db:"srtt_us"`
+	// RetransSegments are those that the source repeated, over the whole run.
+	RetransSegments Opt[int64] `db:"retrans_segments"`
+}
+
+// SourceSums returns a row for each flow of a run whose source took samples.
+func (s *Store) SourceSums(ctx context.Context, r *Run) ([]SourceSums, error) {
+	from := int64(r.WarmupS * 1e6)
+	to := int64((r.WarmupS + r.DurationS) * 1e6)
+	var out []SourceSums
+	err := s.r.SelectContext(ctx, &out, `SELECT flow, avg(CASE WHEN t_us BETWEEN ? AND ? THEN srtt_us END) AS srtt_us, max(retrans_segments) AS retrans_segments
+		FROM samples WHERE run_id = ? AND side = ? GROUP BY flow ORDER BY flow`, from, to, r.ID, SideSrc)
+	return out, s.wrap("read samples", err)
+}
+
+// DataFrames returns how many data frames of Hop each flow of a run made its
+// nodes send, repeats included, over the whole run. A flow without such frames
+// is not in it.
+func (s *Store) DataFrames(ctx context.Context, runID int64) (map[int]int64, error) {
+	var rows []struct {
+		Flow   int   `db:"flow"`
+		Frames int64 `db:"frames"`
+	}
+	err := s.r.SelectContext(ctx, &rows, `SELECT flow, sum(frames) AS frames FROM (
+		SELECT flow, max(data_frames) AS frames FROM samples WHERE run_id = ? AND data_frames IS NOT NULL GROUP BY flow, side, node) GROUP BY flow`, runID)
+	if err != nil {
+		return nil, s.wrap("read samples", err)
+	}
+	frames := make(map[int]int64, len(rows))
+	for _, r := range rows {
+		frames[r.Flow] = r.Frames
+	}
+	return frames, nil
 }
 
 // Delivered calls f with the cumulative application bytes that each flow of a

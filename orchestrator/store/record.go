@@ -33,6 +33,9 @@ type Campaign struct {
 	Version    string         `db:"hopbed_version"` // of the binary that ran it
 	HostFacts  Facts          `db:"host_facts"`
 	Note       string         `db:"note"` // how it ended, if not plainly
+	// Batch is the id of the first of the campaigns that one command carried out
+	// on several back ends (JoinCampaigns); missing for one that stands alone.
+	Batch Opt[int64] `db:"batch"`
 }
 
 // RunStatus says how a run ended.
@@ -92,7 +95,9 @@ type Node struct {
 	Address string       `db:"address"`
 	XM      Opt[float64] `db:"x_m"`
 	YM      Opt[float64] `db:"y_m"`
-	Facts   Facts        `db:"facts"` // what was read back from the node
+	Facts   Facts        `db:"facts"`  // what was read back from the node
+	Wired   bool         `db:"wired"`  // it has no radio
+	Bridge  bool         `db:"bridge"` // it joins its interfaces as a bridge does
 }
 
 // Link is one direction between two nodes of a run.
@@ -227,20 +232,20 @@ type Pipe struct {
 	// What was asked for. A missing rate is unlimited (or a trace's: see
 	// Setting), a missing queue has no limit of that kind.
 	RateBps      Opt[int64]   `db:"rate_bps"`
-	DelayUs      Opt[int64]   `db:"delay_us"`
-	QueuePackets Opt[int64]   `db:"queue_packets"`
-	QueueBytes   Opt[int64]   `db:"queue_bytes"`
-	Loss         Opt[float64] `db:"loss"`    // long-run share
-	Setting      string       `db:"setting"` // the rest for people: jitter, reordering, trace, schedule
-	// Counters of the measured interval.
-	Entered          Opt[int64]   `db:"entered"`
-	Delivered        Opt[int64]   `db:"delivered"`
-	DeliveredBytes   Opt[int64]   `db:"delivered_bytes"`
-	Lost             Opt[int64]   `db:"lost"`
-	DropsQueue       Opt[int64]   `db:"drops_queue"`
+	DelayUs      Opt[int64]   `db:"delay_us"` // one way, without jitter
+	QueuePackets Opt[int64]   `db:"queue_limit_packets"`
+	QueueBytes   Opt[int64]   `db:"queue_limit_bytes"`
+	Loss         Opt[float64] `db:"loss_share"` // in the long run, queue drops apart
+	Setting      string       `db:"setting"`    // the rest for people: jitter, reordering, trace, schedule
+	// Counters of the measured interval, in packets where nothing else is said.
+	Entered          Opt[int64]   `db:"entered_packets"`
+	Delivered        Opt[int64]   `db:"delivered_packets"` // duplicates included
+	DeliveredBytes   Opt[int64]   `db:"delivered_bytes"`   // of IP packets
+	Lost             Opt[int64]   `db:"lost_packets"`      // by the modelled loss
+	DropsQueue       Opt[int64]   `db:"drops_queue"`       // the queue was full
 	Duplicates       Opt[int64]   `db:"duplicates"`
-	HeldBack         Opt[int64]   `db:"held_back"`
-	BusyUs           Opt[int64]   `db:"busy_us"`
+	HeldBack         Opt[int64]   `db:"held_back"` // delayed more than their successors, to reorder them
+	BusyUs           Opt[int64]   `db:"busy_us"`   // the link carried something
 	QueueMaxPackets  Opt[int64]   `db:"queue_max_packets"`
 	QueueMeanPackets Opt[float64] `db:"queue_mean_packets"`
 }

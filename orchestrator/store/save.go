@@ -51,6 +51,23 @@ func (s *Store) ReopenCampaign(ctx context.Context, id int64) error {
 	return s.setCampaign(ctx, id, CampaignRunning, Stamp{}, "")
 }
 
+// JoinCampaigns records that campaigns belong to one command, which carries the
+// same experiment out on several back ends: the first of them names the batch.
+func (s *Store) JoinCampaigns(ctx context.Context, first int64, ids ...int64) error {
+	return s.inTx(ctx, fmt.Sprintf("join campaigns to %d", first), func(tx *sqlx.Tx) error {
+		for _, id := range append([]int64{first}, ids...) {
+			res, err := tx.ExecContext(ctx, "UPDATE campaigns SET batch = ? WHERE id = ?", first, id)
+			if err != nil {
+				return err
+			}
+			if n, err := res.RowsAffected(); err != nil || n == 0 {
+				return errors.Join(err, fmt.Errorf("campaign %d: %w", id, ErrNotFound))
+			}
+		}
+		return nil
+	})
+}
+
 func (s *Store) setCampaign(ctx context.Context, id int64, status CampaignStatus, finished Stamp, note string) error {
 	op := fmt.Sprintf("update campaign %d", id)
 	return s.inTx(ctx, op, func(tx *sqlx.Tx) error {
@@ -99,6 +116,7 @@ func (s *Store) SaveRun(ctx context.Context, rec *RunRecord) error {
 			func() error { return insertMany(ctx, tx, flowsTable, rec.Flows, nil) },
 			func() error { return insertMany(ctx, tx, samplesTable, rec.Samples, keyOrder(rec.Samples)) },
 			func() error { return insertMany(ctx, tx, nodeStatsTable, rec.NodeStats, nil) },
+			func() error { return insertMany(ctx, tx, pipesTable, rec.Pipes, nil) },
 			func() error { return insertMany(ctx, tx, eventsTable, rec.Events, nil) },
 			func() error { return insertMany(ctx, tx, artifactsTable, rec.Artifacts, nil) },
 		} {
@@ -141,6 +159,9 @@ func (rec *RunRecord) setID(id int64) {
 	}
 	for i := range rec.NodeStats {
 		rec.NodeStats[i].RunID = id
+	}
+	for i := range rec.Pipes {
+		rec.Pipes[i].RunID = id
 	}
 	for i := range rec.Events {
 		rec.Events[i].RunID, rec.Events[i].Seq = id, i

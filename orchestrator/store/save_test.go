@@ -12,7 +12,7 @@ import (
 func counts(t *testing.T, s *Store) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	for _, tab := range []string{"runs", "nodes", "links", "flows", "samples", "node_stats", "events", "artifacts"} {
+	for _, tab := range []string{"runs", "nodes", "links", "flows", "samples", "node_stats", "pipes", "events", "artifacts"} {
 		var n int
 		if err := s.r.Get(&n, "SELECT count(*) FROM "+tab); err != nil {
 			t.Fatal(err)

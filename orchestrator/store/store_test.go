@@ -38,11 +38,14 @@ func record(campaignID int64, rep, n int) *RunRecord {
 		Run: Run{CampaignID: campaignID, Backend: "sim", Seed: 1 << 63, Repetition: rep, Params: Params{"transport": "hop", "loss": "20%"}, Transport: "hop",
 			WarmupS: 5, DurationS: 30, SampleS: Some(0.1), WallS: 1.5, Started: StampOf(time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)), Status: RunComplete,
 			Warnings: Strings{"a warning"}, TraceHash: "00ff", LatenessP99Us: Some(120.5), Events: Some[int64](1 << 60)},
-		Nodes: []Node{{Node: 0, Name: "n01", Address: "10.77.0.1", XM: Some(0.0), YM: Some(1.5)}, {Node: 1, Name: "n02", Address: "10.77.0.2"}},
+		Nodes: []Node{{Node: 0, Name: "n01", Address: "10.77.0.1", XM: Some(0.0), YM: Some(1.5)}, {Node: 1, Name: "n02", Address: "10.77.0.2", Wired: true, Bridge: true}},
 		Links: []Link{{Src: 0, Dst: 1, Delivery: Some(0.9), ETX: Some(1.2), Routed: true, Measured: "model"}},
 		Flows: []Flow{{Flow: 0, Transport: "hop", Workload: "continual", Src: 0, Dst: 1, Hops: 1, Path: Path{0, 1}, StopS: 35, Bytes: bytes,
 			GoodputBps: Goodput(bytes, 30), Blocks: Some[int64](4), Counters: Counters{"vbsyn": 2}, Status: FlowOK}},
 		NodeStats: []NodeStat{{Node: 0, AC: ACAll, AirtimeTxUs: Some[int64](1), AirtimeIdleUs: Some[int64](0)}, {Node: 0, AC: "BK", Attempts: Some[int64](7)}},
+		Pipes: []Pipe{{Pipe: 0, Src: 0, Dst: 1, Interface: "eth0", RateBps: Some[int64](10e6), DelayUs: Some[int64](20_000), QueuePackets: Some[int64](100), Loss: Some(0.01),
+			Setting: "jitter normal 2ms", Entered: Some[int64](900), DropsQueue: Some[int64](3), BusyUs: Some[int64](1 << 40), QueueMeanPackets: Some(1.5)},
+			{Pipe: 0, Src: 1, Dst: 0, Interface: "eth1"}},
 		Events:    []Event{{Kind: "stall", Text: "twice", Count: 2}, {TUs: Some[int64](5), Kind: "x"}},
 		Artifacts: []Artifact{{Kind: "pcap", Path: "a.pcap", SHA256: "00", Bytes: 3}},
 	}
@@ -85,6 +88,7 @@ func TestWhatWasSavedIsRead(t *testing.T) {
 	compare(t, "flows", rec.Flows)(s.Flows(ctx, f))
 	sort.Slice(rec.NodeStats, func(i, j int) bool { return rec.NodeStats[i].AC < rec.NodeStats[j].AC })
 	compare(t, "node_stats", rec.NodeStats)(s.NodeStats(ctx, f))
+	compare(t, "pipes", rec.Pipes)(s.Pipes(ctx, f))
 	compare(t, "events", rec.Events)(s.Events(ctx, f))
 	compare(t, "artifacts", rec.Artifacts)(s.Artifacts(ctx, f))
 	var samples []Sample
@@ -124,7 +128,7 @@ func TestTypesMatchTables(t *testing.T) {
 		all []string
 	}{
 		{campaignsTable, []string{"id"}}, {runsTable, []string{"id", "valid"}}, {nodesTable, nil}, {linksTable, nil}, {flowsTable, nil},
-		{samplesTable, nil}, {nodeStatsTable, nil}, {eventsTable, nil}, {artifactsTable, nil},
+		{samplesTable, nil}, {nodeStatsTable, nil}, {pipesTable, nil}, {eventsTable, nil}, {artifactsTable, nil},
 	} {
 		var cols []string
 		if err := s.r.Select(&cols, "SELECT name FROM pragma_table_xinfo(?)", c.name); err != nil {

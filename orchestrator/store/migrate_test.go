@@ -1,0 +1,174 @@
+package store
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// oldDatabase unpacks a database that an earlier hopbed wrote.
+func oldDatabase(t *testing.T, name string) string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name+".db.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	g, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name+".db")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A database of format 1 is brought up to date by a reader as by a writer: what
+// it holds is as it was, what it could not hold is missing, and new results fit.
+func TestFormat1IsMigrated(t *testing.T) {
+	ctx := context.Background()
+	path := oldDatabase(t, "format1")
+	if v, err := inspect(ctx, path, path); err != nil || v != 1 {
+		t.Fatalf("the file has format %d, %v: it tests nothing", v, err)
+	}
+	r, err := OpenRead(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := r.LatestCampaign(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Name != "two" || c.Seed != 1<<64-1 || c.Status != CampaignComplete || c.Batch.OK {
+		t.Errorf("campaign %+v", c)
+	}
+	runs, err := r.Runs(ctx, Filter{ValidOnly: true})
+	if err != nil || len(runs) != 2 || runs[1].Repetition != 2 || runs[0].LatenessP99Us != Some(120.5) || runs[0].Params["loss"] != "20%" {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+	nodes, err := r.Nodes(ctx, Filter{})
+	if err != nil || len(nodes) != 4 || nodes[0].Wired || nodes[0].Bridge || nodes[0].YM != Some(1.5) {
+		t.Errorf("nodes %+v, %v", nodes, err)
+	}
+	pipes, err := r.Pipes(ctx, Filter{})
+	if err != nil || len(pipes) != 0 {
+		t.Errorf("pipes %+v, %v", pipes, err)
+	}
+	samples := 0
+	if err := r.Samples(ctx, runs[0].ID, func(*Sample) error { samples++; return nil }); err != nil || samples != 5 {
+		t.Errorf("%d samples, %v", samples, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w := open(t, path)
+	if err := w.SaveRun(ctx, record(c.ID, 3, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if n := counts(t, w); n["runs"] != 3 || n["pipes"] != 2 {
+		t.Errorf("rows: %v", n)
+	}
+	integrity(t, w)
+}
+
+// An old database that cannot be written is refused with the way out.
+func TestOldAndReadOnly(t *testing.T) {
+	if os.Getuid() == 0 {
+		// Rights do not stop root: take the lock's place instead.
+		path := oldDatabase(t, "format1")
+		if err := os.Mkdir(lockPath(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		wantUpgradeRefused(t, path)
+		return
+	}
+	path := oldDatabase(t, "format1")
+	if err := os.Chmod(filepath.Dir(path), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) })
+	wantUpgradeRefused(t, path)
+}
+
+func wantUpgradeRefused(t *testing.T, path string) {
+	t.Helper()
+	_, err := OpenRead(context.Background(), path)
+	if err == nil {
+		t.Fatal("it was opened")
+	}
+	for _, want := range []string{path, "format 1", "copy it"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the message %q does not say %q", err, want)
+		}
+	}
+}
+
+// The campaigns of one command are found from each of them.
+func TestBatch(t *testing.T) {
+	ctx := context.Background()
+	s := temp(t)
+	a, alone, b := campaign(t, s), campaign(t, s), campaign(t, s)
+	if err := s.JoinCampaigns(ctx, a.ID, b.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		id   int64
+		want []int64
+	}{{a.ID, []int64{a.ID, b.ID}}, {b.ID, []int64{a.ID, b.ID}}, {alone.ID, []int64{alone.ID}}} {
+		got, err := s.Batch(ctx, c.id)
+		compare(t, "batch", c.want)(got, err)
+	}
+	if err := s.JoinCampaigns(ctx, a.ID, 99); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a campaign that is not there was joined: %v", err)
+	}
+	if got, _ := s.Batch(ctx, a.ID); len(got) != 2 {
+		t.Errorf("a failed join left %v", got)
+	}
+}
+
+// What the sources say of themselves: the round-trip time of the measured
+// interval only, counters of the whole run.
+func TestSourceSums(t *testing.T) {
+	ctx := context.Background()
+	s := temp(t)
+	c := campaign(t, s)
+	rec := record(c.ID, 1, 0)
+	at := func(side string, node int, seconds float64, fill func(*Sample)) {
+		smp := Sample{Side: side, Node: node, TUs: int64(seconds * 1e6)}
+		fill(&smp)
+		rec.Samples = append(rec.Samples, smp)
+	}
+	rtt := func(us, segments int64) func(*Sample) {
+		return func(s *Sample) { s.SRTTUs, s.RetransSegments = Some(us), Some(segments) }
+	}
+	frames := func(n int64) func(*Sample) { return func(s *Sample) { s.DataFrames = Some(n) } }
+	at(SideSrc, 0, 1, rtt(900_000, 3)) // the warm-up is 5 s long
+	at(SideSrc, 0, 5, rtt(10_000, 4))
+	at(SideSrc, 0, 20, rtt(20_000, 7))
+	at(SideSrc, 0, 36, rtt(900_000, 9)) // after the end
+	at(SideDst, 1, 6, rtt(900_000, 50))
+	at(SideSrc, 0, 21, frames(40))
+	at(SideSrc, 0, 22, frames(60))
+	at(SideRelay, 1, 21, frames(5))
+	if err := s.SaveRun(ctx, rec); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.SourceSums(ctx, &rec.Run)
+	compare(t, "source sums", []SourceSums{{Flow: 0, SRTTUs: Some(15_000.0), RetransSegments: Some[int64](9)}})(got, err)
+	f, err := s.DataFrames(ctx, rec.Run.ID)
+	compare(t, "frames", []int64{65})([]int64{f[0]}, err)
+	if len(f) != 1 {
+		t.Errorf("frames %v", f)
+	}
+}

@@ -68,12 +68,14 @@ type Stats struct {
 
 // Pipe is one direction of a link.
 type Pipe struct {
-	eng  *des.Engine
-	cfg  Config
-	sink Sink
-	left Leaver // the sink, if it is one
-	up   bool
-	bad  bool // Gilbert–Elliott state
+	eng     *des.Engine
+	cfg     Config
+	sink    Sink
+	left    Leaver   // the sink, if it is one
+	expect  Expecter // the sink, if it is one
+	monitor Monitor
+	up      bool
+	bad     bool // Gilbert–Elliott state
 
 	loss, jitter, reorder, dup *des.Stream
 
@@ -103,6 +105,9 @@ func New(eng *des.Engine, seed uint64, name string, cfg Config, sink Sink) (*Pip
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if cfg.Epoch > eng.Now() {
+		return nil, fmt.Errorf("%s: pipe: the epoch %v lies ahead of the engine's %v", name, cfg.Epoch, eng.Now())
+	}
 	p := &Pipe{
 		eng: eng, cfg: cfg, sink: sink, up: true,
 		loss:    des.NewStream(seed, name+"/loss"),
@@ -112,6 +117,7 @@ func New(eng *des.Engine, seed uint64, name string, cfg Config, sink Sink) (*Pip
 		statsAt: eng.Now(),
 	}
 	p.left, _ = sink.(Leaver)
+	p.expect, _ = sink.(Expecter)
 	p.server.init(&p.cfg)
 	p.scheduleChange()
 	return p, nil
@@ -142,10 +148,11 @@ func (p *Pipe) Send(k *Packet) bool {
 	k.Sent = now
 	p.stats.Entered++
 	if !p.cfg.LossAfterQueue && p.lose() {
-		p.drop(now, k, Lost)
+		p.drop(now, k, LostAtEntry)
 		return false
 	}
 	if p.server.unlimited() && p.up && p.queue.n == 0 {
+		p.observe(now, k, Entered)
 		if p.left != nil {
 			p.left.Left(now, k)
 		}
@@ -154,9 +161,10 @@ func (p *Pipe) Send(k *Packet) bool {
 	}
 	q := p.cfg.Queue
 	if q.Packets > 0 && p.queue.n >= q.Packets || q.Bytes > 0 && p.queueBytes+k.Len > q.Bytes {
-		p.drop(now, k, Overflow)
+		p.drop(now, k, QueueFull)
 		return false
 	}
+	p.observe(now, k, Entered)
 	p.account(now)
 	p.queue.push(k)
 	p.queueBytes += k.Len
@@ -165,11 +173,20 @@ func (p *Pipe) Send(k *Packet) bool {
 	return true
 }
 
-func (p *Pipe) drop(now vtime.Time, k *Packet, c Cause) {
-	if c == Lost {
-		p.stats.LostPackets++
-	} else {
+func (p *Pipe) observe(now vtime.Time, k *Packet, s Step) {
+	if p.monitor != nil {
+		p.monitor.Passed(now, k, s)
+	}
+}
+
+func (p *Pipe) drop(now vtime.Time, k *Packet, s Step) {
+	p.observe(now, k, s)
+	c := Lost
+	if s == QueueFull {
+		c = Overflow
 		p.stats.Overflows++
+	} else {
+		p.stats.LostPackets++
 	}
 	p.eng.Mix(uint64(c), uint64(k.Len))
 	p.sink.Drop(now, k, c)
@@ -191,6 +208,7 @@ func (p *Pipe) Fire(now vtime.Time, arg uint64) {
 		p.freeSlots = append(p.freeSlots, slot)
 		p.stats.Delivered++
 		p.stats.DeliveredBytes += k.Len
+		p.observe(now, k, Arrived)
 		p.sink.Deliver(now, k)
 		p.release(k)
 	}
@@ -210,7 +228,7 @@ func (p *Pipe) leave(now vtime.Time) {
 // launch sends a packet on its way: loss, reordering, duplication, delay.
 func (p *Pipe) launch(now vtime.Time, k *Packet) {
 	if p.cfg.LossAfterQueue && p.lose() {
-		p.drop(now, k, Lost)
+		p.drop(now, k, LostOnWire)
 		return
 	}
 	due := now.Add(p.delay())
@@ -247,6 +265,9 @@ func (p *Pipe) fly(k *Packet, due vtime.Time) {
 		p.flight = append(p.flight, k)
 	}
 	k.due, k.slot = due, slot
+	if p.expect != nil {
+		p.expect.Expect(due)
+	}
 	p.eng.Schedule(due, p, uint64(slot)<<2|evFlight)
 }
 

@@ -148,6 +148,9 @@ func (m *Medium) txEnd(s *station, now vtime.Time) {
 	for i := range ls {
 		m.rxEnd(&m.stations[ls[i].to], sig, &ls[i], i, now)
 	}
+	if m.recorder != nil {
+		m.landed(s, now)
+	}
 	s.transmitting = false
 	s.txTime += now.Sub(s.txSince)
 	switch sig.kind {

@@ -21,6 +21,7 @@ type Medium struct {
 	flushing bool
 	pool     *Frame
 	monitor  Monitor
+	recorder Recorder     // the monitor, if it is one
 	seen     Transmission // reused for the monitor
 }
 

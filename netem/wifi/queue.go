@@ -51,6 +51,7 @@ func (m *Medium) Enqueue(f *Frame) bool {
 	}
 	if refused != NumOutcome {
 		st.Outcomes[refused]++
+		m.dropped(now, f, refused)
 		m.eng.Mix(uint64(refused)<<8|uint64(callDone), uint64(f.Src)<<32)
 		m.FreeFrame(f)
 		return false
@@ -111,6 +112,7 @@ func (m *Medium) pop(s *station, ac AC, now vtime.Time, o Outcome) {
 	s.updatePending(ac)
 	st := &s.stats.AC[ac]
 	st.Outcomes[o]++
+	m.dropped(now, f, o)
 	if o == Acked || o == Sent {
 		st.BytesDone += f.Len
 		st.Delay += now.Sub(f.Enqueued)

@@ -27,6 +27,9 @@ func (m *Medium) goDown(s *station, now vtime.Time) {
 		for i := range ls {
 			m.rxEnd(&m.stations[ls[i].to], &s.sig, &ls[i], i, now)
 		}
+		if m.recorder != nil {
+			m.landed(s, now)
+		}
 		s.transmitting = false
 		s.txTime += now.Sub(s.txSince)
 	}

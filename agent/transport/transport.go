@@ -22,20 +22,34 @@ type Node struct {
 	// neighbour that packets go to; both cover every node of the flows.
 	Addrs   map[int]netip.Addr
 	NextHop map[int]int
-	Board   Board           // queues of an emulated radio, or nil
-	Hop     json.RawMessage // hop.Config fields, or nil
+	// Ports maps neighbours to the port through which packets to them leave: 0
+	// is the radio, 1+s the pipe interface with slot s. A neighbour that is not
+	// in it is reached through the radio.
+	Ports map[int]int
+	Board Board           // queues of emulated links, or nil
+	Hop   json.RawMessage // hop.Config fields, or nil
 	// Event reports a change in a flow's life; it does not block.
 	Event func(proto.Event)
 	// Log writes a line into the run's log; it does not block.
 	Log func(level, message string)
 }
 
-// Board is what a driver sees of an emulated radio's queues (*board.View).
-// Only one driver may read Event and use Watch: Hop's.
+// Board is what a driver sees of the queues of its node's emulated links
+// (*board.View), by the numbers that Queue returns. Only one driver may read
+// Event and use Watch: Hop's.
 type Board interface {
-	State(ac int) board.State
-	Watch(ac, low int) bool
+	State(q int) board.State
+	Watch(q, low int) bool
 	Event() *os.File
+}
+
+// Queue returns the board's number of a port's queue for an access category; a
+// pipe has one queue for all.
+func Queue(port, ac int) int {
+	if port == 0 {
+		return ac
+	}
+	return board.PipeQueue(port - 1)
 }
 
 // The access categories in the order of the board (802.11-2020 §10.23.2.1).

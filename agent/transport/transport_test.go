@@ -88,6 +88,15 @@ func TestSideAndStop(t *testing.T) {
 	}
 }
 
+// The queues in the order of the board: those of the radio, then one per pipe.
+func TestQueues(t *testing.T) {
+	for _, c := range [][3]int{{0, Background, 0}, {0, Voice, 3}, {1, Background, 4}, {1, Voice, 4}, {3, BestEffort, 6}} {
+		if got := Queue(c[0], c[1]); got != c[2] {
+			t.Errorf("port %d, category %d: queue %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}
+
 // The WMM map, from the table of the experiment's contract.
 func TestAccessCategories(t *testing.T) {
 	for dscp, want := range map[int]int{0: BestEffort, 8: Background, 16: Background, 24: BestEffort, 32: Video, 40: Video, 48: Voice, 56: Voice, 46: Voice, 10: Background} {

@@ -37,26 +37,43 @@ func (c Class) String() string {
 	return "data"
 }
 
-// Packet is one datagram to send to the neighbour To. Buf is the Hop packet
-// (header and payload, without IP and UDP) and is valid until the next call
-// of any method of the Node.
+// Port is one of a node's interfaces: 0 is the radio, 1, 2, … are wires. A
+// radio has a FIFO queue for each class, of which control is served first; a
+// wire has one FIFO queue for both.
+type Port int
+
+// RadioPort is the radio's port.
+const RadioPort Port = 0
+
+// MaxPorts bounds the ports of a node.
+const MaxPorts = 1 << 16
+
+// Packet is one datagram to send to the neighbour To through Port. Buf is the
+// Hop packet (header and payload, without IP and UDP) and is valid until the
+// next call of any method of the Node.
 type Packet struct {
 	To    NodeID
+	Port  Port
 	Class Class
 	Buf   []byte
 }
 
-// Radio tells how much the MAC takes. Both queues are FIFO.
+// Radio tells which interfaces the node has, and how much they take.
 //
-// Free is the number of frames that the MAC's queue of that class takes now.
-// A Node never sends more. A driver that knows when frames leave the queue
-// calls TxDone; one that sees only the free space need not: the Node then
-// takes the largest Free that it has seen for the queue's size. One of the two
-// is needed: with a Free that is constant and no TxDone the Node believes that
-// data leave at once, BSYNs overtake them, and what the queue drops is given
-// to it again and again.
+// Port returns the port through which packets to the neighbour leave, 0 to
+// MaxPorts−1. It may change, as the routes may; a block in transfer moves to
+// the new port at its next BSYN.
+//
+// Free is the number of packets that the port's queue for the class takes now;
+// on a wire it is the same for both classes. A Node never sends more. A driver
+// that knows when packets leave the queue calls TxDone; one that sees only the
+// free space need not: the Node then takes the largest Free that it has seen
+// for the queue's size. One of the two is needed: with a Free that is constant
+// and no TxDone the Node believes that data leave at once, BSYNs overtake
+// them, and what the queue drops is given to it again and again.
 type Radio interface {
-	Free(c Class) int
+	Port(to NodeID) Port
+	Free(p Port, c Class) int
 }
 
 // Routes is the node's routing table. It may change at any time; a block in

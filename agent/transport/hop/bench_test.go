@@ -31,7 +31,7 @@ func BenchmarkTransfer(b *testing.B) {
 			n.Expire(now)
 			for p, ok := n.Poll(now); ok && k < b.N; p, ok = n.Poll(now) {
 				nodes[1-i].Receive(now, NodeID(i), p.Buf)
-				n.TxDone(now, p.Class, 1)
+				n.TxDone(now, p.Port, p.Class, 1)
 				k++
 			}
 		}

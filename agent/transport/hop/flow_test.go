@@ -183,7 +183,7 @@ func TestNoAllocation(t *testing.T) {
 			n.Expire(now)
 			for p, ok := n.Poll(now); ok; p, ok = n.Poll(now) {
 				nodes[1-i].Receive(now, NodeID(i), p.Buf)
-				n.TxDone(now, p.Class, 1)
+				n.TxDone(now, p.Port, p.Class, 1)
 				if packets++; packets%100 == 0 {
 					break
 				}
@@ -205,7 +205,8 @@ func TestNoAllocation(t *testing.T) {
 // free is a Radio without limit; direct routes go straight to the destination.
 type free struct{}
 
-func (*free) Free(Class) int { return 100 }
+func (*free) Port(NodeID) Port     { return RadioPort }
+func (*free) Free(Port, Class) int { return 100 }
 
 type direct struct{}
 

@@ -72,7 +72,7 @@ func (n *Node) room(now vtime.Time, c Class) bool {
 
 // lookAt reads a queue's free space and draws the conclusions.
 func (n *Node) lookAt(now vtime.Time, c Class) int {
-	free := n.radio.Free(c)
+	free := n.radio.Free(RadioPort, c)
 	n.mac[c].look(now, free)
 	if n.mac[c].unstick(now, free, n.cfg.DrainTimeout) {
 		n.stats.DrainsTimedOut++

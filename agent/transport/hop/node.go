@@ -140,10 +140,11 @@ func (n *Node) Deadline() vtime.Time { return n.timers.next() }
 // MAC's queue takes none.
 func (n *Node) Poll(now vtime.Time) (Packet, bool) { return n.poll(now) }
 
-// TxDone tells that k frames of the class have left the MAC's queue, sent or
-// dropped, in the order in which they were given. k = 0 only says that the
-// queue's free space may have changed.
-func (n *Node) TxDone(now vtime.Time, c Class, k int) {
+// TxDone tells that k packets of the class have left the port's queue, sent or
+// dropped, in the order in which they were given; on a wire, whose queue both
+// classes share, c is not looked at. k = 0 only says that the queue's free
+// space may have changed.
+func (n *Node) TxDone(now vtime.Time, p Port, c Class, k int) {
 	if c < NumClasses {
 		n.mac[c].done(now, k)
 	}

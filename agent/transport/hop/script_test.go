@@ -86,7 +86,8 @@ type scriptNode struct {
 	mac  [NumClasses][]frame
 }
 
-func (x *scriptNode) Free(c Class) int { return 1000 - len(x.mac[c]) }
+func (x *scriptNode) Port(NodeID) Port         { return RadioPort }
+func (x *scriptNode) Free(_ Port, c Class) int { return 1000 - len(x.mac[c]) }
 func (x *scriptNode) NextHop(d NodeID) (NodeID, bool) {
 	h, ok := x.next[d]
 	return h, ok
@@ -262,7 +263,7 @@ func (s *script) move(lose bool, typ string) bool {
 				mark = " LOST"
 			}
 			fmt.Fprintf(&s.out, "  %s%s\n", describe(x.id, p), mark)
-			x.n.TxDone(s.now, c-1, 1)
+			x.n.TxDone(s.now, RadioPort, c-1, 1)
 			s.poll(x)
 			if !lose {
 				y := s.nodes[p.to]

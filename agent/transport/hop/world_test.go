@@ -144,8 +144,11 @@ func (n *testNode) NextHop(dst NodeID) (NodeID, bool) {
 	return h, ok
 }
 
+// Port implements Radio.
+func (n *testNode) Port(NodeID) Port { return RadioPort }
+
 // Free implements Radio.
-func (n *testNode) Free(c Class) int {
+func (n *testNode) Free(_ Port, c Class) int {
 	return n.w.opt.queue[c] - len(n.queues[c])
 }
 
@@ -319,9 +322,9 @@ func (w *world) transmit(x *testNode) {
 		if n := x.n; n != nil {
 			switch {
 			case w.opt.feedback == exactDone, w.opt.feedback == lossyDone && w.rng.Float64() < 0.7:
-				n.TxDone(w.now, c, 1)
+				n.TxDone(w.now, RadioPort, c, 1)
 			case w.opt.feedback == freeOnly:
-				n.TxDone(w.now, c, 0)
+				n.TxDone(w.now, RadioPort, c, 0)
 			}
 		}
 		w.flush(x)

@@ -73,7 +73,7 @@ func (e *hopEndpoint) turn() (vtime.Time, error) {
 	}
 	for c := range hop.Class(hop.NumClasses) {
 		if k, known := e.radio.departed(c); known && k > 0 {
-			e.hop.TxDone(now, c, k)
+			e.hop.TxDone(now, hop.RadioPort, c, k)
 		}
 	}
 	if e.hop.Deadline() <= now {
@@ -117,7 +117,7 @@ func (e *hopEndpoint) send(now vtime.Time) (more bool) {
 			// The table was checked: a neighbour without an address can only be
 			// named by a damaged packet.
 			e.facts.sendErrors++
-			e.hop.TxDone(now, p.Class, 1)
+			e.hop.TxDone(now, p.Port, p.Class, 1)
 			continue
 		}
 		e.radio.sending(p.Class)
@@ -132,7 +132,7 @@ func (e *hopEndpoint) send(now vtime.Time) (more bool) {
 		}
 		e.radio.unsent(p.Class)
 		// Lost before the queue: to Hop it is one more lost packet.
-		e.hop.TxDone(now, p.Class, 1)
+		e.hop.TxDone(now, p.Port, p.Class, 1)
 	}
 	return true
 }

@@ -75,12 +75,15 @@ func newBoardRadio(b transport.Board, ahead int) *boardRadio {
 	return r
 }
 
+// Port implements hop.Radio.
+func (r *boardRadio) Port(hop.NodeID) hop.Port { return hop.RadioPort }
+
 func (r *boardRadio) at(now vtime.Time) { r.now = now }
 
 // Free closes the data queue once it holds what Hop keeps in it, until half of
 // that has left: else every departing frame would cost a wake-up of its own,
 // and the round robin would serve flows by frames instead of by txops.
-func (r *boardRadio) Free(c hop.Class) int {
+func (r *boardRadio) Free(_ hop.Port, c hop.Class) int {
 	q := &r.q[c]
 	free := q.window.Free(r.now)
 	if c != hop.Data {
@@ -165,9 +168,12 @@ const frameMemory = 2304
 // queues only add delay; a MAC queue must hold a whole txop.
 const socketLimit = 50
 
+// Port implements hop.Radio.
+func (r *socketRadio) Port(hop.NodeID) hop.Port { return hop.RadioPort }
+
 func (r *socketRadio) at(vtime.Time) {}
 
-func (r *socketRadio) Free(c hop.Class) int {
+func (r *socketRadio) Free(_ hop.Port, c hop.Class) int {
 	free := r.limit - r.sock.queued()/frameMemory
 	if c == hop.Control {
 		free += r.limit

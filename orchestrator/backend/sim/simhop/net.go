@@ -6,38 +6,33 @@ import (
 	"github.com/hopbed/hopbed/agent/transport/hop"
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
-	"github.com/hopbed/hopbed/netem/wifi"
 )
 
 // Overhead is what carries a Hop packet: the IPv4 header (20 B) and the UDP
 // header (8 B).
 const Overhead vtime.Bytes = 28
 
-// MAC returns a node's MAC with the queues that Hop asks for (Hop paper §4):
-// data in the background queue with the 8160 µs txop and without
-// acknowledgements, control in the voice queue with them. The variants arq and
-// no-txop change the data queue.
-func MAC(m wifi.MAC, cfg hop.Config) wifi.MAC {
-	bk := &m.Queues[wifi.BK]
-	bk.TXOP, bk.Ack = hop.DataTxop, wifi.AckNone
-	if cfg.NoTxop {
-		bk.TXOP = 0
-	}
-	if cfg.DataARQ {
-		bk.Ack = wifi.AckNormal
-	}
-	return m
+// Carrier takes Hop's packets to the neighbours of a node.
+type Carrier interface {
+	// Port returns the port of node from through which packets to its neighbour
+	// to leave: hop.RadioPort, or 1+s for the pipe interface with slot s.
+	Port(from, to int) hop.Port
+	// Free is the number of further packets of MaxPacket bytes that the port's
+	// queue for the class takes now; a pipe has one queue for both classes.
+	Free(from int, p hop.Port, c hop.Class) int
+	// Send takes a packet; buf is Hop's part of it, Overhead comes on top, and
+	// is not kept. False: it was not taken, and is gone. Otherwise Net.TxDone
+	// is called once the packet has left the queue, perhaps before Send returns.
+	Send(from, to int, p hop.Port, c hop.Class, buf []byte) bool
 }
 
-// queues is the access category of each class.
-var queues = [hop.NumClasses]wifi.AC{hop.Data: wifi.BK, hop.Control: wifi.VO}
+// MaxPacket is the length of the largest IP packet that a Carrier is given.
+const MaxPacket vtime.Bytes = 1500
 
-// Net is the Hop of all nodes of one run. It is a wifi.Sink for its own
-// frames; where other transports share the medium, their common sink asks
-// Owns and calls Deliver and Done for these.
+// Net is the Hop of all nodes of one run.
 type Net struct {
 	eng     *des.Engine
-	med     *wifi.Medium
+	carrier Carrier
 	nodes   []*node
 	refused uint64
 }
@@ -49,7 +44,7 @@ type node struct {
 	hop   *hop.Node
 	event des.EventID
 	at    vtime.Time // when event fires; vtime.Never: none
-	busy  bool       // within flush: the medium may call back
+	busy  bool       // within flush: the carrier may call back
 }
 
 // New returns a Net for stations 0…n-1, without a Hop node yet.
@@ -57,8 +52,8 @@ func New(eng *des.Engine, n int) *Net {
 	return &Net{eng: eng, nodes: make([]*node, n)}
 }
 
-// Attach sets the medium, which is made after its sink.
-func (x *Net) Attach(m *wifi.Medium) { x.med = m }
+// SetCarrier sets what carries the packets, before the first of them.
+func (x *Net) SetCarrier(c Carrier) { x.carrier = c }
 
 // Add runs Hop on station i; its node id on the wire is i. A station that has
 // Hop already loses its memory and starts again, as a node does that died.
@@ -110,37 +105,33 @@ func (x *Net) Wake(src int, id hop.FlowID, dst int) {
 	nd.flush(x.eng.Now())
 }
 
-// Refused returns the number of packets that the medium did not take: those of
-// nodes that are down. Hop sends none into a full queue.
+// Refused returns the number of packets that the carrier did not take: those
+// of nodes that are down. Hop sends none into a full queue.
 func (x *Net) Refused() uint64 { return x.refused }
 
-// Owns reports whether the frame is one of Hop's.
-func (x *Net) Owns(f *wifi.Frame) bool { return f.Payload == any(x) }
-
-// Deliver implements wifi.Sink.
-func (x *Net) Deliver(now vtime.Time, i int, f *wifi.Frame) {
+// Receive hands station i a packet that its neighbour from sent; buf is Hop's
+// part of it, and is not kept.
+func (x *Net) Receive(now vtime.Time, i, from int, buf []byte) {
 	if nd := x.nodes[i]; nd != nil {
-		nd.hop.Receive(now, hop.NodeID(f.Src), f.Data)
+		nd.hop.Receive(now, hop.NodeID(from), buf)
 		nd.flush(now)
 	}
 }
 
-// Done implements wifi.Sink.
-func (x *Net) Done(now vtime.Time, f *wifi.Frame, _ wifi.Outcome) {
-	nd := x.nodes[f.Src]
-	if nd == nil {
-		return
+// TxDone tells station i that k of its packets have left a queue. k = 0 tells
+// that packets of others have: there may be room now.
+func (x *Net) TxDone(now vtime.Time, i int, p hop.Port, c hop.Class, k int) {
+	if nd := x.nodes[i]; nd != nil {
+		nd.hop.TxDone(now, p, c, k)
+		nd.flush(now)
 	}
-	c := hop.Data
-	if f.AC == queues[hop.Control] {
-		c = hop.Control
-	}
-	nd.hop.TxDone(now, c, 1)
-	nd.flush(now)
 }
 
+// Port implements hop.Radio.
+func (nd *node) Port(to hop.NodeID) hop.Port { return nd.net.carrier.Port(nd.id, int(to)) }
+
 // Free implements hop.Radio.
-func (nd *node) Free(c hop.Class) int { return nd.net.med.Queue(nd.id, queues[c]).FreePackets }
+func (nd *node) Free(p hop.Port, c hop.Class) int { return nd.net.carrier.Free(nd.id, p, c) }
 
 // Fire implements des.Handler: the node's deadline has come.
 func (nd *node) Fire(now vtime.Time, _ uint64) {
@@ -150,7 +141,7 @@ func (nd *node) Fire(now vtime.Time, _ uint64) {
 	nd.flush(now)
 }
 
-// flush hands the node's packets to the medium and keeps one event at or
+// flush hands the node's packets to the carrier and keeps one event at or
 // before its deadline. An event that comes too early finds nothing to do and
 // is set again: deadlines mostly move back, and need no cancelling then.
 func (nd *node) flush(now vtime.Time) {
@@ -158,20 +149,14 @@ func (nd *node) flush(now vtime.Time) {
 		return // the loop below goes on
 	}
 	nd.busy = true
-	med := nd.net.med
 	for {
 		p, ok := nd.hop.Poll(now)
 		if !ok {
 			break
 		}
-		f := med.NewFrame()
-		f.Src, f.Dst, f.AC = nd.id, int(p.To), queues[p.Class]
-		f.Len = Overhead + vtime.Bytes(len(p.Buf))
-		f.Data = append(f.Data[:0], p.Buf...)
-		f.Payload = nd.net
-		if !med.Enqueue(f) {
+		if !nd.net.carrier.Send(nd.id, int(p.To), p.Port, p.Class, p.Buf) {
 			nd.net.refused++
-			nd.hop.TxDone(now, p.Class, 1)
+			nd.hop.TxDone(now, p.Port, p.Class, 1)
 		}
 	}
 	nd.busy = false

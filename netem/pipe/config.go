@@ -15,6 +15,9 @@ type Config struct {
 	Trace *Trace
 	// TraceOffset is where in the trace the run begins.
 	TraceOffset vtime.Duration
+	// Epoch is the engine's time at which the run begins: the times of Schedule
+	// and TraceOffset count from it. It must not lie ahead of New.
+	Epoch vtime.Time `json:",omitempty"`
 	// Overhead is added to each packet's length on the link (framing).
 	Overhead vtime.Bytes
 
@@ -34,7 +37,8 @@ type Config struct {
 	Reorder   Reorder
 	Duplicate vtime.Fraction // share of packets delivered twice
 
-	// Schedule changes the pipe while it runs, in ascending order of time.
+	// Schedule changes the pipe while it runs, in ascending order of time. What
+	// is due at New already happens then.
 	Schedule []Change
 }
 
@@ -111,6 +115,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("pipe: trace offset %v without a trace", c.TraceOffset)
 	case c.TraceOffset < 0:
 		return fmt.Errorf("pipe: trace offset %v is negative", c.TraceOffset)
+	case c.Epoch < 0:
+		return fmt.Errorf("pipe: epoch %v is negative", c.Epoch)
 	case c.Delay < 0:
 		return fmt.Errorf("pipe: delay %v is negative", c.Delay)
 	case c.Overhead < 0:

@@ -24,12 +24,13 @@ type server struct {
 	next      int64 // opportunity number, counted on through repetitions
 	remaining vtime.Bytes
 	offset    vtime.Duration
+	epoch     vtime.Time
 }
 
 func (s *server) init(cfg *Config) {
 	s.rate, s.trace = cfg.Rate, cfg.Trace
 	if s.trace != nil {
-		s.offset = cfg.TraceOffset
+		s.offset, s.epoch = cfg.TraceOffset, cfg.Epoch
 		s.next = s.trace.first(s.offset)
 	}
 }
@@ -49,8 +50,8 @@ func (p *Pipe) serve(now vtime.Time) {
 		if s.remaining == 0 {
 			s.remaining = p.queue.head.Len + p.cfg.Overhead
 		}
-		s.next = max(s.next, s.trace.first(s.offset+vtime.Duration(now)))
-		s.event = p.eng.Schedule(s.trace.at(s.next)-vtime.Time(s.offset), p, evService)
+		s.next = max(s.next, s.trace.first(s.offset+now.Sub(s.epoch)))
+		p.startService(s.trace.at(s.next).Add(s.epoch.Sub(vtime.Time(s.offset))))
 	case s.rate == 0: // the limit was lifted
 		s.serving = false
 		for p.queue.n > 0 {
@@ -62,8 +63,13 @@ func (p *Pipe) serve(now vtime.Time) {
 			s.left = int64(p.queue.head.Len+p.cfg.Overhead) * bitNanos
 		}
 		s.since = now
-		s.event = p.eng.Schedule(now.Add(timeFor(s.left, s.rate)), p, evService)
+		p.startService(now.Add(timeFor(s.left, s.rate)))
 	}
+}
+
+func (p *Pipe) startService(at vtime.Time) {
+	p.server.event = p.eng.Schedule(at, p, evService)
+	p.expectService(at)
 }
 
 // timeFor is the time for left bit·ns/s at the rate, rounded up to the
@@ -122,8 +128,14 @@ func (p *Pipe) pause(now vtime.Time) {
 
 // scheduleChange arranges for the next entry of the schedule.
 func (p *Pipe) scheduleChange() {
-	if p.change < len(p.cfg.Schedule) {
-		p.eng.Schedule(max(p.cfg.Schedule[p.change].At, p.eng.Now()), p, evChange)
+	if p.change == len(p.cfg.Schedule) {
+		return
+	}
+	at := p.cfg.Schedule[p.change].At.Add(vtime.Duration(p.cfg.Epoch))
+	at = max(at, p.eng.Now())
+	p.eng.Schedule(at, p, evChange)
+	if p.expect != nil {
+		p.expect.Expect(at)
 	}
 }
 

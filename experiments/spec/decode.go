@@ -13,7 +13,8 @@ import (
 
 // field is one key of a block, from the tags of the Go type.
 type field struct {
-	index     int
+	index     []int  // for reflect's FieldByIndex
+	owner     string // the type that declares it
 	key       string
 	required  bool
 	novar     bool    // variables are not replaced here
@@ -40,10 +41,17 @@ func readFields(t reflect.Type) []field {
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag
 		key := tag.Get("key")
+		if t.Field(i).Anonymous {
+			for _, f := range fieldsOf(t.Field(i).Type) {
+				f.index = append([]int{i}, f.index...)
+				out = append(out, f)
+			}
+			continue
+		}
 		if key == "" {
 			continue
 		}
-		f := field{index: i, key: key, required: tag.Get("required") != "", novar: tag.Get("novar") != "",
+		f := field{index: []int{i}, owner: t.Name(), key: key, required: tag.Get("required") != "", novar: tag.Get("novar") != "",
 			min: tag.Get("min"), max: tag.Get("max"), def: tag.Get("default"), pattern: tag.Get("pattern")}
 		if e := tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, "|")
@@ -69,7 +77,7 @@ func defaultsOf(t reflect.Type) reflect.Value {
 	}
 	v := reflect.New(t).Elem()
 	for _, f := range fieldsOf(t) {
-		fv := v.Field(f.index)
+		fv := v.FieldByIndex(f.index)
 		if f.def == "" {
 			setDefaults(fv)
 			continue
@@ -101,6 +109,7 @@ type nodeDecoder interface {
 type decoder struct {
 	report *report
 	set    map[string]*node // by path
+	files  *files           // what the file names; nil where defaults are decoded
 }
 
 func (d *decoder) problem(n *node, at string, p Problem) {
@@ -138,7 +147,7 @@ next:
 		given[k.text] = true
 		for _, f := range fields {
 			if f.key == k.text {
-				d.value(n.items[i], join(at, f.key), v.Field(f.index), f)
+				d.value(n.items[i], join(at, f.key), v.FieldByIndex(f.index), f)
 				continue next
 			}
 		}
@@ -151,7 +160,7 @@ next:
 	}
 	for _, f := range fields {
 		if f.required && !given[f.key] {
-			d.problem(n, at, Problem{What: "the key " + f.key + " is missing", Allowed: example(f, v.Field(f.index).Type())})
+			d.problem(n, at, Problem{What: "the key " + f.key + " is missing", Allowed: example(f, v.FieldByIndex(f.index).Type())})
 		}
 	}
 }
@@ -263,11 +272,15 @@ func (d *decoder) list(n *node, at string, v reflect.Value, f field) {
 		d.bad(n, at, fmt.Sprintf("the list has %d entries", len(n.items)), fmt.Sprintf("up to %d", MaxFlows))
 		return
 	}
+	var of field // a list of names: each is one of the list's own
+	if v.Type().Elem().Kind() == reflect.String {
+		of = field{key: f.key, enum: f.enum, pattern: f.pattern, novar: f.novar}
+	}
 	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 	for i, it := range n.items {
 		e := out.Index(i)
 		setDefaults(e)
-		d.value(it, fmt.Sprintf("%s[%d]", at, i), e, field{})
+		d.value(it, fmt.Sprintf("%s[%d]", at, i), e, of)
 	}
 	v.Set(out)
 }

@@ -5,5 +5,6 @@
 //
 // It knows the names and units of everything an experiment can say, and
 // nothing of how it is done: it must not import a medium, a transport, a back
-// end or the operating system beyond reading the one file it is given.
+// end or the operating system beyond reading the file it is given and those
+// that this one names. (netem/pipe is imported for its reader of traces alone.)
 package spec

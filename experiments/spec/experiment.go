@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -15,6 +16,7 @@ type Experiment struct {
 	Quick  bool   // the quick block was applied: not for conclusions
 
 	root   *node // the document, with quick and --set applied
+	files  *files
 	sets   []Assignment
 	points []Point
 }
@@ -46,22 +48,26 @@ func Load(path string) (*Experiment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("experiment file: %w", err)
 	}
-	return Parse(path, data)
+	return ParseFiles(path, data, Beside(filepath.Dir(path)))
 }
 
-// Parse checks an experiment; name is used in messages only. The error is an
-// *Errors.
-func Parse(name string, data []byte) (*Experiment, error) {
+// Parse checks an experiment that names no other file; name is used in messages
+// only. The error is an *Errors.
+func Parse(name string, data []byte) (*Experiment, error) { return ParseFiles(name, data, nil) }
+
+// ParseFiles checks an experiment; name is used in messages only, open gives
+// the files that the experiment names. The error is an *Errors.
+func ParseFiles(name string, data []byte, open Files) (*Experiment, error) {
 	r := &report{}
-	e := &Experiment{File: name, Source: data}
+	e := &Experiment{File: name, Source: data, files: &files{open: open}}
 	if e.root = parseTree(name, "", data, r); e.root == nil {
 		return nil, r.err()
 	}
-	e.points = resolve(e.root, r)
+	e.points = resolve(e.root, e.files, r)
 	// The quick variant is checked now, not when somebody asks for it.
 	if q, _ := e.root.get("quick"); q != nil && len(r.problems) == 0 {
 		if root := applyQuick(e.root, r); root != nil {
-			resolve(root, r)
+			resolve(root, e.files, r)
 		}
 	}
 	if err := r.err(); err != nil {
@@ -112,7 +118,7 @@ func (e *Experiment) change(edit func(*report) *node, done func()) error {
 	root := edit(r)
 	var points []Point
 	if len(r.problems) == 0 {
-		points = resolve(root, r)
+		points = resolve(root, e.files, r)
 	}
 	if err := r.err(); err != nil {
 		return err
@@ -121,6 +127,10 @@ func (e *Experiment) change(edit func(*report) *node, done func()) error {
 	done()
 	return nil
 }
+
+// Files returns the files that the experiment names and that were read, by
+// path: part of what a result came from.
+func (e *Experiment) Files() []File { return e.files.list() }
 
 // Sets returns the assignments made so far, in order, for the record.
 func (e *Experiment) Sets() []Assignment { return e.sets }

@@ -14,6 +14,10 @@ type Flow struct {
 	Transport Transport `key:"transport" required:"true"`
 	// Workload is what the flows carry.
 	Workload Workload `key:"workload" default:"continual"`
+	// Start is when the flows begin on the run's clock, on which 0s is the begin of the warm-up; the default is 0s for continual and the begin of the measured interval for sized workloads.
+	Start *vtime.Duration `key:"start" min:"0s" max:"192h"`
+	// Stop is when the flows end on the run's clock; the default is the end of the run.
+	Stop *vtime.Duration `key:"stop" min:"0s" max:"192h"`
 }
 
 // Pairs says which nodes a group of flows joins.

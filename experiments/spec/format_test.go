@@ -18,6 +18,8 @@ func init() {
 		reflect.TypeFor[Radio](), reflect.TypeFor[PathLoss](), reflect.TypeFor[MAC](), reflect.TypeFor[Queues](), reflect.TypeFor[Queue](), reflect.TypeFor[Routing](),
 		reflect.TypeFor[Flow](), reflect.TypeFor[Pair](), reflect.TypeFor[Workload](), reflect.TypeFor[Transports](), reflect.TypeFor[HopOptions](), reflect.TypeFor[TCPOptions](),
 		reflect.TypeFor[RelayOptions](), reflect.TypeFor[UDPOptions](), reflect.TypeFor[Limits](),
+		reflect.TypeFor[Pipe](), reflect.TypeFor[Direction](), reflect.TypeFor[Jitter](), reflect.TypeFor[PipeLoss](), reflect.TypeFor[PipeQueue](), reflect.TypeFor[Reorder](),
+		reflect.TypeFor[PipeTrace](), reflect.TypeFor[PipeChange](),
 	} {
 		tables[t.Name()] = t
 	}
@@ -27,8 +29,11 @@ func table(t reflect.Type, docs map[string]string) string {
 	var b strings.Builder
 	b.WriteString("| key | meaning | allowed | default |\n|---|---|---|---|\n")
 	for _, f := range fieldsOf(t) {
-		sf := t.Field(f.index)
-		doc := docs[t.Name()+"."+sf.Name]
+		if f.owner != t.Name() {
+			continue // in the table of the type that is embedded
+		}
+		sf := t.FieldByIndex(f.index)
+		doc := docs[f.owner+"."+sf.Name]
 		if i := strings.IndexByte(doc, ' '); i > 0 && (doc[:i] == sf.Name) {
 			doc = strings.TrimPrefix(doc[i+1:], "is ")
 			doc = strings.ToUpper(doc[:1]) + doc[1:]
@@ -60,6 +65,12 @@ func cell(f field, t reflect.Type) string {
 		return "see below"
 	case reflect.TypeFor[Workload]():
 		return "a kind, or a mapping"
+	case reflect.TypeFor[Ends](), reflect.TypeFor[Interfaces]():
+		return "a list of two names"
+	case reflect.TypeFor[PipeLoss]():
+		return "a share, or a mapping"
+	case reflect.TypeFor[[]Backend]():
+		return "a list of `" + strings.Join(f.enum, "`, `") + "`"
 	}
 	if f.pattern == "name" {
 		return "a name"
@@ -116,7 +127,7 @@ func TestFORMATHasEveryKey(t *testing.T) {
 			t.Errorf("the block %s has no table", typ.Name())
 		}
 		for _, f := range fieldsOf(typ) {
-			walk(typ.Field(f.index).Type)
+			walk(typ.FieldByIndex(f.index).Type)
 		}
 	}
 	walk(reflect.TypeFor[Config]())

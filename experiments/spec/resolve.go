@@ -36,7 +36,7 @@ func hasVariables(key string) bool {
 
 // resolve decodes every point of a document. The result is of use only when
 // the report has no problem.
-func resolve(root *node, r *report) []Point {
+func resolve(root *node, files *files, r *report) []Point {
 	if root.kind != mapping {
 		r.add(&Problem{Pos: root.pos, What: "is " + describe(root), Allowed: "an experiment: a mapping that begins with hopbed: 1"})
 		return nil
@@ -59,7 +59,7 @@ func resolve(root *node, r *report) []Point {
 	}
 	points := make([]Point, 0, m.count())
 	for i := range m.count() {
-		p, ok := resolvePoint(root, m, i, r)
+		p, ok := resolvePoint(root, m, i, files, r)
 		if !ok || r.more > 0 {
 			return nil
 		}
@@ -83,7 +83,7 @@ func (n *node) size() int {
 	return s
 }
 
-func resolvePoint(root *node, m *matrix, i int, r *report) (Point, bool) {
+func resolvePoint(root *node, m *matrix, i int, files *files, r *report) (Point, bool) {
 	x := &expander{binding: m.binding(i), report: r, left: maxNodes}
 	doc := *root
 	doc.items = make([]*node, len(root.items))
@@ -99,7 +99,7 @@ func resolvePoint(root *node, m *matrix, i int, r *report) (Point, bool) {
 	if x.failed {
 		return p, false
 	}
-	d := &decoder{report: r, set: map[string]*node{}}
+	d := &decoder{report: r, set: map[string]*node{}, files: files}
 	setDefaults(reflect.ValueOf(p.Config).Elem())
 	before := len(r.problems) + r.more
 	d.block(&doc, "", reflect.ValueOf(p.Config).Elem(), keyMatrix, keyQuick)

@@ -6,6 +6,7 @@ import (
 	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -113,6 +114,7 @@ type pattern struct {
 
 const (
 	nameRegexp      = `^[a-z0-9][a-z0-9._-]{0,63}$`
+	interfaceRegexp = `^[a-z][a-z0-9._-]{0,14}$`
 	referenceRegexp = `^[a-z0-9][a-z0-9._-]{0,63}/[a-z0-9][a-z0-9._-]{0,63}$`
 )
 
@@ -120,6 +122,8 @@ const (
 var patterns = map[string]pattern{
 	"name": {regexp.MustCompile(nameRegexp).MatchString, nameRegexp, "not a name",
 		"lower-case letters, digits, dot, dash and underscore, beginning with a letter or digit, at most 64"},
+	"interface": {interfaceName, interfaceRegexp, "not a name of an interface",
+		"a lower-case letter, then letters, digits, dot, dash and underscore, at most 15, and none of " + strings.Join(reservedInterfaces, ", ")},
 	"reference": {regexp.MustCompile(referenceRegexp).MatchString, referenceRegexp, "not a reference", "paper/experiment, for example hop-nsdi09/load30"},
 	"line": {func(s string) bool { return len(s) <= 200 && printable(s, "") }, `^.{0,200}$`, "not one line of plain text",
 		"up to 200 bytes without control characters"},
@@ -127,6 +131,18 @@ var patterns = map[string]pattern{
 	"path": {func(s string) bool {
 		return s != "" && len(s) <= 1024 && printable(s, "") && path.Clean(s) != ".."
 	}, "", "not a path", "the path of a file, without control characters"},
+}
+
+// reservedInterfaces are names that a node has already, or that Linux gives to
+// what it makes by itself in a new network namespace or to settings of all
+// interfaces.
+var reservedInterfaces = []string{"lo", "wlan0", "br0", "all", "default", "tunl0", "gre0", "gretap0", "erspan0",
+	"ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
+
+var interfacePattern = regexp.MustCompile(interfaceRegexp)
+
+func interfaceName(s string) bool {
+	return interfacePattern.MatchString(s) && !slices.Contains(reservedInterfaces, s)
 }
 
 // printable refuses control characters, and the invisible ones that make a

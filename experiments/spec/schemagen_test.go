@@ -68,7 +68,7 @@ func generateSchema(t *testing.T) []byte {
 func fieldComments(t *testing.T) map[string]string {
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, name := range []string{"types.go", "flow.go", "transport.go"} {
+	for _, name := range []string{"types.go", "pipe.go", "flow.go", "transport.go"} {
 		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -103,12 +103,12 @@ func (g *generator) block(t reflect.Type) object {
 	props := object{}
 	var required []string
 	for _, f := range fieldsOf(t) {
-		sf := t.Field(f.index)
+		sf := t.FieldByIndex(f.index)
 		p := g.value(sf.Type, f)
 		if !f.novar {
 			p = object{"anyOf": []any{p, object{"$ref": "#/$defs/variable"}}}
 		}
-		p["description"] = g.docs[t.Name()+"."+sf.Name]
+		p["description"] = g.docs[f.owner+"."+sf.Name]
 		if f.def != "" {
 			p["default"] = defaultOf(sf.Type, f.def)
 		}
@@ -176,6 +176,14 @@ func (g *generator) value(t reflect.Type, f field) object {
 		return unitPattern(f, "%")
 	case reflect.TypeFor[Area](), reflect.TypeFor[Position]():
 		return object{"type": "array", "minItems": 2, "maxItems": 2, "items": metres}
+	case reflect.TypeFor[Ends](), reflect.TypeFor[Interfaces]():
+		pattern := nameRegexp
+		if t == reflect.TypeFor[Interfaces]() {
+			pattern = interfaceRegexp
+		}
+		return object{"type": "array", "minItems": 2, "maxItems": 2, "items": orVariable(object{"type": "string", "pattern": pattern})}
+	case reflect.TypeFor[PipeLoss]():
+		return object{"anyOf": []any{unitPattern(field{min: "0%"}, "%"), g.ref(t)}}
 	case reflect.TypeFor[Pairs]():
 		return object{"anyOf": []any{object{"const": "random"}, object{"type": "array", "minItems": 1, "items": g.ref(reflect.TypeFor[Pair]())}}}
 	case reflect.TypeFor[HopRule]():
@@ -195,7 +203,7 @@ func (g *generator) value(t reflect.Type, f field) object {
 	case reflect.Struct:
 		return g.ref(t)
 	case reflect.Slice:
-		return object{"type": "array", "minItems": 1, "maxItems": MaxFlows, "items": g.value(t.Elem(), field{})}
+		return object{"type": "array", "minItems": 1, "maxItems": MaxFlows, "items": g.value(t.Elem(), field{enum: f.enum})}
 	case reflect.Bool:
 		return object{"type": "boolean"}
 	case reflect.Int, reflect.Uint64, reflect.Float64:

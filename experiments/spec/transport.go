@@ -76,6 +76,10 @@ type TCPOptions struct {
 	SendBuffer vtime.Bytes `key:"send-buffer" min:"4KiB" max:"64MiB"`
 	// ReceiveBuffer fixes the socket's receive buffer (SO_RCVBUF); left out, the kernel tunes it.
 	ReceiveBuffer vtime.Bytes `key:"receive-buffer" min:"4KiB" max:"64MiB"`
+	// ReceiveWindow is the most that a receiver offers, in segments (TCP_WINDOW_CLAMP); left out, the receiver decides.
+	ReceiveWindow int `key:"receive-window" min:"1" max:"65535"`
+	// CwndCap is the most that a sender's congestion window grows to, in segments (the route metric RTAX_CWND, locked); left out, there is no cap.
+	CwndCap int `key:"cwnd-cap" min:"1" max:"65535"`
 }
 
 // RelayOptions are the options of hop-by-hop TCP.

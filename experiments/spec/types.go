@@ -56,12 +56,23 @@ type Config struct {
 	Sample vtime.Duration `key:"sample" min:"1ms" max:"1h" default:"100ms"`
 	// Seed is the base of every random choice of the experiment; the bound keeps it exact in JSON.
 	Seed uint64 `key:"seed" min:"0" max:"9007199254740991" default:"1"`
+	// Backends names the back ends on which hopbed run carries the experiment out, one after the other, unless the command line says otherwise; the default is netns.
+	Backends []Backend `key:"backends" enum:"sim|netns" novar:"true"`
 	// Limits bounds what a campaign may cost.
 	Limits Limits `key:"limits"`
 }
 
+// Backend names what carries runs out.
+type Backend string
+
+// The back ends: virtual time, and network namespaces in real time.
+const (
+	BackendSim   Backend = "sim"
+	BackendNetns Backend = "netns"
+)
+
 // Topology is one of: generate, nodes (with or without links), import,
-// inventory.
+// inventory. Pipes and nodes without a radio may stand beside generate.
 type Topology struct {
 	// Generate places the nodes by a generator.
 	Generate *Generate `key:"generate"`
@@ -69,6 +80,8 @@ type Topology struct {
 	Nodes []Node `key:"nodes"`
 	// Links lists the links by their delivery probability; without it the radio model decides who hears whom.
 	Links []Link `key:"links"`
+	// Pipes lists the wired links between nodes.
+	Pipes []Pipe `key:"pipes"`
 	// Import reads nodes and links from a file of another tool.
 	Import *Import `key:"import"`
 	// Inventory names the file that lists real nodes.
@@ -126,6 +139,10 @@ type Node struct {
 	Name string `key:"name" required:"true" pattern:"name"`
 	// At is the position, written [x, y].
 	At *Position `key:"at"`
+	// Radio says whether the node has a radio, the interface wlan0; without one it needs a pipe.
+	Radio bool `key:"radio" default:"true"`
+	// Bridge joins the node's interfaces at the link layer, as br0; otherwise it routes between them.
+	Bridge bool `key:"bridge" default:"false"`
 }
 
 // Position is a place in the plane, written [x, y].

@@ -147,7 +147,7 @@ func (k *check) nodes(t *Topology) {
 		at := fmt.Sprintf("topology.links[%d]", i)
 		for key, name := range map[string]string{"from": l.From, "to": l.To} {
 			if _, ok := names[name]; !ok && name != "" {
-				k.at(at+"."+key, Problem{What: "no node has this name", Allowed: "a name in topology.nodes", Hint: suggest(name, nodeNames(t))})
+				k.at(at+"."+key, Problem{What: "no node has this name", Allowed: "a name in topology.nodes", Hint: suggest(name, nodeNames(t.Nodes))})
 			}
 		}
 		if l.From == l.To && l.From != "" {
@@ -162,9 +162,9 @@ func (k *check) nodes(t *Topology) {
 	k.only("the links are listed, so that no propagation model is used", "radio.path-loss", "radio.tx-power", "radio.noise", "radio.sense")
 }
 
-func nodeNames(t *Topology) []string {
+func nodeNames(nodes []Node) []string {
 	var out []string
-	for _, n := range t.Nodes {
+	for _, n := range nodes {
 		out = append(out, n.Name)
 	}
 	return out
@@ -245,7 +245,7 @@ const TXOPUnit = 32 * vtime.Microsecond
 func (k *check) mac() {
 	q := reflect.ValueOf(k.c.MAC.Queues)
 	for _, f := range fieldsOf(q.Type()) {
-		queue := q.Field(f.index).Interface().(Queue)
+		queue := q.FieldByIndex(f.index).Interface().(Queue)
 		at := "mac.queues." + f.key
 		for _, w := range []struct {
 			key string
@@ -324,17 +324,21 @@ func (k *check) hops(f *Flow, at string) {
 	}
 }
 
-// NodeNames returns the names of the nodes in their order: the listed ones, or
-// n01, n02 … with as many digits as the count needs, at least two. It is empty
-// where the file does not say the nodes.
-func (t *Topology) NodeNames() []string {
+// NodeNames returns the names of the nodes in their order: n01, n02 … for
+// generated ones, with as many digits as their count needs, at least two, then
+// the listed ones. It is empty where the file does not say the nodes.
+func (t *Topology) NodeNames() []string { return nodeNames(t.AllNodes()) }
+
+// AllNodes returns the nodes in their order: the generated ones, then the
+// listed ones.
+func (t *Topology) AllNodes() []Node {
 	if t.Generate == nil {
-		return nodeNames(t)
+		return t.Nodes
 	}
-	out := make([]string, t.Generate.Nodes)
+	out := make([]Node, t.Generate.Nodes, t.Generate.Nodes+len(t.Nodes))
 	digits := max(2, len(fmt.Sprint(t.Generate.Nodes)))
 	for i := range out {
-		out[i] = fmt.Sprintf("n%0*d", digits, i+1)
+		out[i] = Node{Name: fmt.Sprintf("n%0*d", digits, i+1), Radio: true}
 	}
-	return out
+	return append(out, t.Nodes...)
 }

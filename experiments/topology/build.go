@@ -21,8 +21,11 @@ func Build(c *spec.Config, repetition int) (*Topology, error) {
 	if t.Radio, err = Radio(c); err != nil {
 		return nil, err
 	}
-	for i, name := range c.Topology.NodeNames() {
-		t.Nodes = append(t.Nodes, Node{ID: i, Name: name, Radio: true})
+	for i, n := range c.Topology.AllNodes() {
+		t.Nodes = append(t.Nodes, Node{ID: i, Name: n.Name, Radio: n.Radio, Bridge: n.Bridge})
+	}
+	if err := t.pipes(c); err != nil {
+		return nil, err
 	}
 	g := c.Topology.Generate
 	switch {
@@ -86,7 +89,7 @@ func (t *Topology) place(c *spec.Config, pos []wifi.Position) error {
 	for i := range t.Nodes {
 		t.Nodes[i].Position = pos[i]
 	}
-	ch, err := wifi.NewChannel(t.ChannelSeed, t.Radio, t.MAC, pos)
+	ch, err := wifi.NewChannel(t.ChannelSeed, t.Radio, t.MAC, pos, t.Mute()...)
 	if err != nil {
 		return fmt.Errorf("topology: %w", err)
 	}

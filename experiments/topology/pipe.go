@@ -1,6 +1,12 @@
 package topology
 
-import "github.com/hopbed/hopbed/netem/pipe"
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/pipe"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
 
 // Pipe is a wired link between two nodes.
 type Pipe struct {
@@ -34,4 +40,76 @@ func (t *Topology) Egress(i, via int) (Egress, bool) {
 		return Egress{}, false
 	}
 	return Egress{Pipe: RadioEgress, Next: via}, true
+}
+
+// pipes lays the wired links of a Config between the nodes.
+func (t *Topology) pipes(c *spec.Config) error {
+	names := c.Topology.PipeInterfaces()
+	slots := make([]int, len(t.Nodes))
+	for i := range c.Topology.Pipes {
+		from := &c.Topology.Pipes[i]
+		p := Pipe{ID: i, Interfaces: names[i]}
+		for e, name := range from.Ends {
+			n := t.index(name)
+			if n < 0 {
+				return fmt.Errorf("topology.pipes[%d].ends: there is no node %s", i, name)
+			}
+			p.Ends[e], p.Slot[e] = n, slots[n]
+			slots[n]++
+		}
+		for e, d := range []*spec.Direction{&from.Direction, from.Backward()} {
+			var err error
+			if p.Config[e], err = direction(d); err == nil {
+				err = p.Config[e].Validate()
+			}
+			if err != nil {
+				return fmt.Errorf("topology.pipes[%d], from %s to %s: %w", i, from.Ends[e], from.Ends[1-e], err)
+			}
+		}
+		t.Pipes = append(t.Pipes, p)
+	}
+	return nil
+}
+
+var distributions = map[spec.Distribution]pipe.Distribution{
+	spec.Constant: pipe.Constant, spec.Uniform: pipe.Uniform, spec.Normal: pipe.Normal,
+	spec.Exponential: pipe.Exponential, spec.Pareto: pipe.Pareto,
+}
+
+// direction translates one direction of a pipe.
+func direction(d *spec.Direction) (pipe.Config, error) {
+	c := pipe.Config{Rate: d.Rate, Overhead: d.Overhead, Delay: d.Delay, Duplicate: d.Duplicate}
+	if j := d.Jitter; j != nil {
+		c.Jitter = pipe.Jitter{Distribution: distributions[j.Distribution], Spread: j.Spread, Overtake: j.Overtake}
+	}
+	if l := d.Loss; l != nil {
+		c.Loss, c.LossAfterQueue = loss(l), l.AfterQueue
+	}
+	if q := d.Queue; q != nil {
+		c.Queue = pipe.Queue{Packets: q.Packets, Bytes: q.Bytes}
+	}
+	if r := d.Reorder; r != nil {
+		c.Reorder = pipe.Reorder{Share: r.Share, Extra: r.Extra}
+	}
+	if tr := d.Trace; tr != nil {
+		if c.Trace, c.TraceOffset = tr.Capacity, tr.Offset; tr.Capacity == nil {
+			return c, fmt.Errorf("the trace %s was left unread: the experiment was loaded without its files", tr.File)
+		}
+	}
+	for _, ch := range d.Schedule {
+		to := pipe.Change{At: vtime.Time(ch.At), Up: ch.Up, Rate: ch.Rate, Delay: ch.Delay}
+		if ch.Loss != nil {
+			l := loss(ch.Loss)
+			to.Loss = &l
+		}
+		if ch.Queue != nil {
+			to.Queue = &pipe.Queue{Packets: ch.Queue.Packets, Bytes: ch.Queue.Bytes}
+		}
+		c.Schedule = append(c.Schedule, to)
+	}
+	return c, nil
+}
+
+func loss(l *spec.PipeLoss) pipe.Loss {
+	return pipe.Loss{Good: l.Good, Bad: l.Bad, ToBad: l.ToBad, ToGood: l.ToGood}
 }

@@ -20,7 +20,7 @@ type Topology struct {
 	Pipes  []Pipe     // wired links
 
 	// What a medium is made from: wifi.NewChannel(ChannelSeed, Radio, MAC,
-	// Positions()), or wifi.NewMatrixChannel(Delivery, nil, nil) where the
+	// Positions(), Mute()...), or wifi.NewMatrixChannel(Delivery, nil, nil) where the
 	// links are listed.
 	Channel     *wifi.Channel
 	ChannelSeed uint64
@@ -70,6 +70,17 @@ func (t *Topology) Positions() []wifi.Position {
 	out := make([]wifi.Position, len(t.Nodes))
 	for i, n := range t.Nodes {
 		out[i] = n.Position
+	}
+	return out
+}
+
+// Mute returns the nodes without a radio.
+func (t *Topology) Mute() []int {
+	var out []int
+	for i := range t.Nodes {
+		if !t.Nodes[i].Radio {
+			out = append(out, i)
+		}
 	}
 	return out
 }

@@ -54,8 +54,9 @@ type Channel struct {
 // NewChannel computes the channel of nodes at pos. mac gives the standard and
 // the data rate to which the sense threshold refers. The shadowing of a pair is
 // drawn from the stream (seed, "shadow/i/j"), so that adding a node changes no
-// other pair.
-func NewChannel(seed uint64, r Radio, mac MAC, pos []Position) (*Channel, error) {
+// other pair. mute are nodes without a radio: nobody hears them, they hear
+// nobody, and their positions are of no matter.
+func NewChannel(seed uint64, r Radio, mac MAC, pos []Position, mute ...int) (*Channel, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
@@ -72,14 +73,28 @@ func NewChannel(seed uint64, r Radio, mac MAC, pos []Position) (*Channel, error)
 	}
 	c.links = make([][]link, c.n)
 	c.snr = make([]float64, c.n*c.n)
+	silent := make([]bool, c.n)
+	for _, i := range mute {
+		if i < 0 || i >= c.n {
+			return nil, fmt.Errorf("channel: node %d of %d cannot be mute: want 0 to %d", i, c.n, c.n-1)
+		}
+		silent[i] = true
+	}
+	for i := range c.n {
+		for j := range c.n {
+			if silent[i] || silent[j] {
+				c.snr[i*c.n+j] = math.Inf(-1)
+			}
+		}
+	}
 	if r.Range > 0 {
-		c.disk(r, pos)
+		c.disk(r, pos, silent)
 		return c, nil
 	}
-	return c, c.logDistance(seed, r, pos)
+	return c, c.logDistance(seed, r, pos, silent)
 }
 
-func (c *Channel) logDistance(seed uint64, r Radio, pos []Position) error {
+func (c *Channel) logDistance(seed uint64, r Radio, pos []Position, silent []bool) error {
 	c.noise = powerUnit
 	decode := c.phy.decodeRatio(c.phy.data)
 	c.senseAt = units(fmath.ToDB(decode) + float64(r.Sense))
@@ -93,6 +108,9 @@ func (c *Channel) logDistance(seed uint64, r Radio, pos []Position) error {
 	name := make([]byte, 0, 32)
 	for i := range pos {
 		for j := i + 1; j < len(pos); j++ {
+			if silent[i] || silent[j] {
+				continue
+			}
 			// Closer than the reference distance the formula has no meaning.
 			d := math.Max(float64(pos[i].Distance(pos[j])), 1)
 			loss := float64(r.ReferenceLoss) + float64(10*r.Exponent*fmath.Log10(d))
@@ -123,12 +141,12 @@ func (c *Channel) logDistance(seed uint64, r Radio, pos []Position) error {
 	return nil
 }
 
-func (c *Channel) disk(r Radio, pos []Position) {
+func (c *Channel) disk(r Radio, pos []Position, silent []bool) {
 	c.threshold = true
 	c.senseAt, c.lockAt = 1, 1
 	for i := range pos {
 		for j := range pos {
-			if i == j {
+			if i == j || silent[i] || silent[j] {
 				continue
 			}
 			d := math.Max(float64(pos[i].Distance(pos[j])), 1e-3)

@@ -1,0 +1,141 @@
+package spec
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hopbed/hopbed/netem/pipe"
+)
+
+// The bounds of the trace files that an experiment names.
+const (
+	MaxTrace      = 16 << 20 // bytes of one file
+	MaxAllTraces  = 64 << 20 // bytes of all files
+	maxTraceFiles = 1000
+	traceTooLarge = "cut the trace: it repeats from its begin when it is at its end"
+)
+
+// Files gives the text of a file that an experiment names, by the path as it
+// stands there. It need not read more than MaxTrace+1 bytes.
+type Files func(path string) ([]byte, error)
+
+// ErrUnread is what a Files returns for a file that is to be left unread.
+var ErrUnread = errors.New("left unread")
+
+// Unread leaves every file unread: an experiment can be looked at without
+// them, but no network can be made from it.
+func Unread(string) ([]byte, error) { return nil, ErrUnread }
+
+// Beside reads files relative to a folder.
+func Beside(folder string) Files {
+	return func(path string) ([]byte, error) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(folder, filepath.FromSlash(path))
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		if st, err := f.Stat(); err == nil && !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is no plain file", path)
+		}
+		return io.ReadAll(io.LimitReader(f, MaxTrace+1))
+	}
+}
+
+// File is a file that an experiment names, as it was read.
+type File struct {
+	Path   string // as in the experiment
+	SHA256 string // of its bytes, in hexadecimal
+	Bytes  int
+}
+
+// files reads each file once for all points of an experiment.
+type files struct {
+	open  Files
+	got   map[string]*loaded
+	total int
+}
+
+type loaded struct {
+	file  File
+	trace *pipe.Trace
+	err   error
+}
+
+// trace returns a file as a trace; nil without an error when it is left unread.
+func (f *files) trace(path string) (*pipe.Trace, error) {
+	l := f.got[path]
+	if l == nil {
+		l = f.load(path)
+		if f.got == nil {
+			f.got = map[string]*loaded{}
+		}
+		f.got[path] = l
+	}
+	return l.trace, l.err
+}
+
+func (f *files) load(path string) *loaded {
+	if f.open == nil {
+		return &loaded{err: errors.New("cannot be read: this experiment is no file in a folder, so that there is nothing that the path is relative to")}
+	}
+	if len(f.got) >= maxTraceFiles {
+		return &loaded{err: fmt.Errorf("more than %d trace files", maxTraceFiles)}
+	}
+	b, err := f.open(path)
+	switch {
+	case errors.Is(err, ErrUnread):
+		return &loaded{}
+	case err != nil:
+		return &loaded{err: fmt.Errorf("cannot be read: %s", oneLine(err))}
+	case len(b) > MaxTrace:
+		return &loaded{err: fmt.Errorf("larger than %d MiB; %s", MaxTrace>>20, traceTooLarge)}
+	}
+	if f.total += len(b); f.total > MaxAllTraces {
+		return &loaded{err: fmt.Errorf("with it, the traces are larger than %d MiB; %s", MaxAllTraces>>20, traceTooLarge)}
+	}
+	t, err := pipe.ReadTrace(bytes.NewReader(b))
+	if err != nil {
+		return &loaded{err: fmt.Errorf("is no trace: %s", oneLine(err))}
+	}
+	sum := sha256.Sum256(b)
+	return &loaded{file: File{path, hex.EncodeToString(sum[:]), len(b)}, trace: t}
+}
+
+// oneLine keeps what an error quotes of a file or a path from driving a
+// terminal.
+func oneLine(err error) string {
+	s := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	const limit = 300
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
+// list returns what was read, by path.
+func (f *files) list() []File {
+	var out []File
+	for _, l := range f.got {
+		if l.trace != nil {
+			out = append(out, l.file)
+		}
+	}
+	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}

@@ -20,34 +20,30 @@ type EventID uint64
 
 // event is one slot of the arena. Slots are reused; gen counts the uses.
 type event struct {
-	h    Handler
-	arg  uint64
-	gen  uint32
-	heap int32 // index in Engine.heap, -1 when free
-}
-
-// node is one heap entry. The order (at, seq) lies in the heap itself: sifting
-// then reads one contiguous array instead of chasing slots.
-type node struct {
-	at   vtime.Time
-	seq  uint64
-	slot int32
+	h   Handler
+	arg uint64
+	seq uint64 // number of the scheduled event; 0: the slot is free
+	gen uint32
+	far bool // it lies in Engine.far
 }
 
 // Engine is a single-threaded event engine. Events of one nanosecond fire in
 // the order in which they were scheduled.
 type Engine struct {
-	now   vtime.Time
-	seq   uint64
-	fired uint64
-	hash  uint64
-	heap  []node
-	slots []event
-	free  []int32
+	now     vtime.Time
+	horizon vtime.Time // see queue.go
+	seq     uint64
+	fired   uint64
+	hash    uint64
+	near    []entry
+	far     []node
+	dead    int // tombstones in far
+	slots   []event
+	free    []int32
 }
 
 // New returns an engine at time zero without events.
-func New() *Engine { return &Engine{hash: traceBasis} }
+func New() *Engine { return &Engine{hash: traceBasis, horizon: vtime.Never} }
 
 // Now returns the current virtual time.
 func (e *Engine) Now() vtime.Time { return e.now }
@@ -56,7 +52,7 @@ func (e *Engine) Now() vtime.Time { return e.now }
 func (e *Engine) Fired() uint64 { return e.fired }
 
 // Pending returns the number of scheduled events.
-func (e *Engine) Pending() int { return len(e.heap) }
+func (e *Engine) Pending() int { return len(e.near) + len(e.far) - e.dead }
 
 // Schedule arranges for h.Fire(at, arg). It panics when at lies before Now or is
 // vtime.Never: both are programming errors, and to fire such an event late would
@@ -74,10 +70,9 @@ func (e *Engine) Schedule(at vtime.Time, h Handler, arg uint64) EventID {
 		e.slots = append(e.slots, event{gen: 1})
 	}
 	s := &e.slots[slot]
-	s.h, s.arg = h, arg
 	e.seq++
-	e.heap = append(e.heap, node{at: at, seq: e.seq, slot: slot})
-	e.up(len(e.heap) - 1)
+	s.h, s.arg, s.seq = h, arg, e.seq
+	e.insert(at, slot)
 	return EventID(uint64(s.gen)<<32 | uint64(uint32(slot)))
 }
 
@@ -88,34 +83,38 @@ func (e *Engine) Cancel(id EventID) bool {
 		return false
 	}
 	s := &e.slots[slot]
-	if s.gen != uint32(id>>32) || s.heap < 0 || s.h == nil {
+	if s.gen != uint32(id>>32) || s.seq == 0 {
 		return false
 	}
-	i := int(s.heap)
+	e.remove(int32(slot))
+	far := s.far
 	e.release(int32(slot))
-	e.removeAt(i)
+	if far {
+		e.bury()
+	}
 	return true
 }
 
 // Next returns the time of the earliest pending event, vtime.Never if there is
 // none.
 func (e *Engine) Next() vtime.Time {
-	if len(e.heap) == 0 {
+	if len(e.near) == 0 && !e.refill() {
 		return vtime.Never
 	}
-	return e.heap[0].at
+	return e.near[len(e.near)-1].at
 }
 
 // Step fires exactly one event and reports whether there was one.
 func (e *Engine) Step() bool {
-	if len(e.heap) == 0 {
+	if len(e.near) == 0 && !e.refill() {
 		return false
 	}
-	top := e.heap[0]
+	last := len(e.near) - 1
+	top := e.near[last]
+	e.near = e.near[:last]
 	s := &e.slots[top.slot]
 	h, arg := s.h, s.arg
 	e.release(top.slot)
-	e.removeAt(0)
 	e.now = top.at
 	e.fired++
 	e.hash = mix(mix(e.hash, uint64(top.at)), arg)
@@ -126,8 +125,7 @@ func (e *Engine) Step() bool {
 // RunUntil fires every event up to and including t, among them those that the
 // events themselves schedule, and leaves Now at t.
 func (e *Engine) RunUntil(t vtime.Time) {
-	for len(e.heap) > 0 && e.heap[0].at <= t {
-		e.Step()
+	for e.Next() <= t && e.Step() {
 	}
 	e.AdvanceTo(t)
 }
@@ -139,8 +137,8 @@ func (e *Engine) AdvanceTo(t vtime.Time) {
 	if t < e.now {
 		panic(fmt.Sprintf("des: AdvanceTo(%v) would turn the clock back from %v", t, e.now))
 	}
-	if len(e.heap) > 0 && e.heap[0].at < t {
-		panic(fmt.Sprintf("des: AdvanceTo(%v) would skip the event at %v: fire it first", t, e.heap[0].at))
+	if next := e.Next(); next < t {
+		panic(fmt.Sprintf("des: AdvanceTo(%v) would skip the event at %v: fire it first", t, next))
 	}
 	e.now = t
 }
@@ -160,7 +158,8 @@ func (e *Engine) TraceHash() uint64 { return finish(e.hash) }
 func (e *Engine) release(slot int32) {
 	s := &e.slots[slot]
 	s.h = nil
-	s.heap = -1
+	s.seq = 0
+	s.far = false
 	s.gen++
 	if s.gen == 0 { // the id of slot 0 in generation 0 would be "none"
 		s.gen = 1

@@ -134,8 +134,26 @@ func TestMisusePanics(t *testing.T) {
 }
 
 // TestAgainstSortedList runs random schedules and cancellations against a list
-// that is searched for its minimum.
+// that is searched for its minimum: with few events and with more than near
+// holds, with many ties, with times far apart, and with most events cancelled.
 func TestAgainstSortedList(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		spread           int // of the times, ns
+		pending          int // about so many events
+		schedule, cancel int // in tenths of the steps; the rest fires
+	}{
+		{"few, ties", 40, 40, 5, 2},
+		{"many, ties", 40, 600, 5, 2},
+		{"few, apart", 1_000_000, 40, 5, 2},
+		{"many, apart", 1_000_000, 600, 5, 2},
+		{"many, cancelled", 1_000_000, 600, 5, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) { againstSortedList(t, c.spread, c.pending, c.schedule, c.cancel) })
+	}
+}
+
+func againstSortedList(t *testing.T, spread, pending, schedule, cancel int) {
 	type item struct {
 		at  vtime.Time
 		arg uint64
@@ -145,18 +163,27 @@ func TestAgainstSortedList(t *testing.T) {
 	e := New()
 	r := &recorder{eng: e}
 	var list []item
-	var want []string
+	var fired, most, dead int
 	arg := uint64(0)
 	for step := 0; step < 20000; step++ {
-		switch k := s.IntN(10); {
-		case k < 5 || len(list) == 0:
+		k := s.IntN(10)
+		if len(list) < pending/2 {
+			k = 0
+		} else if len(list) > 3*pending/2 {
+			k = max(k, schedule)
+		}
+		switch {
+		case k < schedule || len(list) == 0:
 			arg++
-			at := e.Now().Add(vtime.Duration(s.IntN(40)))
+			at := e.Now().Add(vtime.Duration(s.IntN(spread)))
+			if s.IntN(4) == 0 {
+				at = e.Now().Add(vtime.Duration(s.IntN(spread / 40)))
+			}
 			list = append(list, item{at, arg, e.Schedule(at, r, arg)})
-		case k < 7:
+		case k < schedule+cancel:
 			i := s.IntN(len(list))
-			if !e.Cancel(list[i].id) {
-				t.Fatalf("step %d: event %d could not be cancelled", step, list[i].arg)
+			if !e.Cancel(list[i].id) || e.Cancel(list[i].id) {
+				t.Fatalf("step %d: event %d must be cancelled once", step, list[i].arg)
 			}
 			list = append(list[:i], list[i+1:]...)
 		default:
@@ -169,16 +196,22 @@ func TestAgainstSortedList(t *testing.T) {
 			if e.Next() != list[least].at || e.Pending() != len(list) {
 				t.Fatalf("step %d: Next %v, Pending %d, want %v, %d", step, e.Next(), e.Pending(), list[least].at, len(list))
 			}
-			want = append(want, fmt.Sprintf("%d@%d", list[least].arg, list[least].at))
+			want := fmt.Sprintf("%d@%d", list[least].arg, list[least].at)
 			list = append(list[:least], list[least+1:]...)
 			e.Step()
-			if r.log[len(r.log)-1] != want[len(want)-1] {
-				t.Fatalf("step %d: fired %s, want %s", step, r.log[len(r.log)-1], want[len(want)-1])
+			fired++
+			if got := r.log[len(r.log)-1]; got != want {
+				t.Fatalf("step %d: fired %s, want %s", step, got, want)
 			}
 		}
+		most, dead = max(most, len(e.far)), max(dead, e.dead)
 	}
-	if len(want) < 1000 {
-		t.Fatalf("only %d events compared", len(want))
+	t.Logf("%d events fired; at most %d in far, %d tombstones", fired, most, dead)
+	if fired < 1000 || (pending > nearMost) != (most > nearMost) || cancel > 2 && dead < nearMost {
+		t.Errorf("%d events fired, at most %d in far, %d tombstones: the case does not test what it should", fired, most, dead)
+	}
+	if dead > most/2+nearMost+1 {
+		t.Errorf("%d tombstones, %d entries in far: they must not outnumber the living", dead, most)
 	}
 }
 

@@ -160,7 +160,7 @@ var pure = []struct {
 	{"agent/transport/tcp", []string{"netem/vtime"}},
 	{"agent/workload", []string{"netem/vtime"}},
 	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
-	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/proto", "agent/transport", "agent/transport/hop",
+	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "agent/proto", "agent/transport", "agent/transport/hop",
 		"agent/transport/tcp", "agent/transport/relay", "agent/workload", "orchestrator/backend/sim/simhop"}},
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/agent/workload"
 )
 
 // families is the table of transports that a run in virtual time carries.
@@ -35,6 +36,11 @@ func (n *Net) newFlow(f *proto.Flow) (flow, error) {
 	name, _ := transport.Split(f.Transport)
 	for i := range families {
 		if families[i].name == name {
+			if f.Workload.Kind == workload.Continual && f.Options.Rate == 0 {
+				if err := n.takesTime(f.Src, f.Dst); err != nil {
+					return nil, err
+				}
+			}
 			return families[i].make(n, f)
 		}
 	}

@@ -23,6 +23,7 @@ type hopFlow struct {
 	opened  bool
 	closed  bool
 
+	from, to   vtime.Time // the measured interval
 	meter      *workload.Meter
 	high       vtime.Bytes // the most that the destination has reported
 	blocks     int64
@@ -38,8 +39,9 @@ func (n *Net) newHop(f *proto.Flow) (*hopFlow, error) {
 	}
 	h := &hopFlow{net: n, order: f, block: f.Options.BlockSize, pattern: workload.NewPattern(f.ID),
 		key:        hop.FlowKey{Src: hop.NodeID(f.Src), Dst: hop.NodeID(f.Dst), Flow: hop.FlowID(f.ID)},
-		meter:      workload.NewMeter(n.cfg.Warmup, n.cfg.End, f.Workload.Size),
 		finishedAt: [2]vtime.Time{vtime.Never, vtime.Never}, last: make([]hop.FlowStats, len(f.Path))}
+	h.from, h.to = f.Measured(n.cfg.Warmup, n.cfg.End)
+	h.meter = workload.NewMeter(h.from, h.to, f.Workload.Size)
 	if h.block == 0 {
 		h.block = n.cfg.Hop.BlockSize
 	}
@@ -165,7 +167,7 @@ func (h *hopFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
 	for i, node := range h.order.Path {
 		h.sample(now, i)
 		last := h.net.scratch
-		r := proto.FlowResult{Flow: h.order.ID, Side: h.side(i), Last: &last, MeasuredFrom: h.net.cfg.Warmup, MeasuredTo: h.net.cfg.End}
+		r := proto.FlowResult{Flow: h.order.ID, Side: h.side(i), Last: &last, MeasuredFrom: h.from, MeasuredTo: h.to}
 		at := vtime.Never
 		switch r.Side {
 		case proto.Source:
@@ -191,6 +193,7 @@ func (n *Net) startHop() error {
 		return nil
 	}
 	n.hop = simhop.New(n.eng, n.cfg.Nodes)
+	n.hop.SetCarrier(carrier{n})
 	for i := range n.cfg.Nodes {
 		if err := n.hop.Add(i, n.cfg.Hop, hopRoutes{n, i}, hopApp{n, i}); err != nil {
 			return err

@@ -21,9 +21,13 @@ type Routes interface {
 
 // Config describes the network of one run.
 type Config struct {
-	Seed        uint64
-	Nodes       int
-	Routes      Routes
+	Seed   uint64
+	Nodes  int
+	Routes Routes
+	// Pipes are the wired links and Links tells when packets take them; without
+	// Links every packet leaves by the radio, for the next hop itself.
+	Pipes       []Pipe
+	Links       Links
 	Flows       []proto.Flow
 	Warmup, End vtime.Time // the measured interval is [Warmup, End)
 	// Hop is the configuration of every node's Hop; used when a flow is Hop's.
@@ -40,9 +44,12 @@ type Net struct {
 	cfg     Config
 	hop     *simhop.Net // nil without a Hop flow
 	hosts   []host
+	ports   [][2]*port // of the wired links, as in cfg.Pipes
+	wires   [][]*port  // the same by node
+	outs    [][]out    // by node and neighbour; nil: radio only
 	flows   []flow
 	hops    []*hopFlow   // those of flows that are Hop's
-	udp     []saturation // per node: the UDP flows that keep its queue full
+	udp     []saturation // per node: the UDP flows that keep its radio's queue full
 	pool    tcp.Pool
 	packets *packet
 	scratch proto.Sample
@@ -69,9 +76,16 @@ type flow interface {
 // Observer takes one sample; it must not keep s.
 type Observer func(node int, s *proto.Sample)
 
-// New makes the network's flows. Attach gives it its medium.
+// New makes the network's wired links and flows. Attach gives it its medium; a
+// network without a node that has a radio needs none.
 func New(eng *des.Engine, cfg Config) (*Net, error) {
 	n := &Net{eng: eng, cfg: cfg, hosts: make([]host, cfg.Nodes), udp: make([]saturation, cfg.Nodes)}
+	for i := range n.udp {
+		n.udp[i].net, n.udp[i].node = n, i
+	}
+	if err := n.addPipes(); err != nil {
+		return nil, err
+	}
 	for i := range cfg.Flows {
 		f, err := n.newFlow(&cfg.Flows[i])
 		if err != nil {
@@ -88,9 +102,6 @@ func New(eng *des.Engine, cfg Config) (*Net, error) {
 // Attach sets the medium, which is made after its sink.
 func (n *Net) Attach(m *wifi.Medium) {
 	n.med = m
-	if n.hop != nil {
-		n.hop.Attach(m)
-	}
 }
 
 // startSpread is the interval over which flows with one start really begin:
@@ -161,66 +172,100 @@ func (n *Net) Observe(now vtime.Time, to Observer) {
 	}
 }
 
-// deliver puts a packet of this node on its way; it takes the packet over.
-func (n *Net) deliver(from int, p *packet) {
+// deliver puts a packet of this node on its way and takes it over. It reports
+// false when the packet was lost at once.
+func (n *Net) deliver(from int, p *packet) bool {
 	via, ok := n.cfg.Routes.NextHop(from, int(p.dst))
 	if !ok {
 		n.hosts[from].noRoute++
 		n.freePacket(p)
-		return
+		return false
+	}
+	p.via = int32(via)
+	return n.emit(from, p, nil)
+}
+
+// emit hands a packet for the next hop p.via to the link that leads there, and
+// takes it over. data are the bytes of a packet that has some.
+func (n *Net) emit(from int, p *packet, data []byte) bool {
+	w, next, ok := n.out(from, int(p.via))
+	if !ok || w == nil && n.med == nil {
+		n.hosts[from].noRoute++
+		n.freePacket(p)
+		return false
+	}
+	if w != nil {
+		return w.send(p, data)
 	}
 	f := n.med.NewFrame()
-	f.Src, f.Dst, f.AC, f.Len, f.Payload = from, via, p.ac, p.len, p
+	f.Src, f.Dst, f.AC, f.Len, f.Payload = from, next, p.ac, p.len, p
+	f.Data = append(f.Data, data...)
 	if !n.med.Enqueue(f) {
 		// The queue is full: a TAP does not push back, so the packet is lost
 		// and its sender is not told.
 		n.hosts[from].refused++
 		n.freePacket(p)
+		return false
 	}
+	return true
 }
 
 // Deliver implements wifi.Sink: a frame has reached a node.
 func (n *Net) Deliver(now vtime.Time, node int, f *wifi.Frame) {
-	p, ok := f.Payload.(*packet)
-	if !ok {
-		n.hop.Deliver(now, node, f)
-		return
-	}
-	if int(p.dst) != node {
-		n.forward(node, p)
-		return
-	}
-	if p.udp != nil {
-		p.udp.receive(now, p)
-		return
-	}
-	p.to.receive(now, p.seg)
+	n.arrive(now, node, f.Payload.(*packet), f.Data, false)
 }
 
+// arrive takes a packet from a link. One that came by wire is the node's own;
+// one from the radio stays its sender's, who may still repeat the frame.
+func (n *Net) arrive(now vtime.Time, node int, p *packet, data []byte, own bool) {
+	if bridged := int(p.via) != node; bridged || int(p.dst) != node {
+		if !own {
+			p = n.copyPacket(p)
+		}
+		if bridged {
+			n.emit(node, p, data)
+		} else {
+			n.forward(node, p)
+		}
+		return
+	}
+	switch {
+	case p.hop:
+		n.hop.Receive(now, node, int(p.src), data)
+	case p.udp != nil:
+		p.udp.receive(now, p)
+	default:
+		p.to.receive(now, p.seg)
+	}
+	if own {
+		n.freePacket(p)
+	}
+}
+
+// forward passes a packet on by the routing table and takes it over.
 func (n *Net) forward(node int, p *packet) {
 	h := &n.hosts[node]
 	if p.ttl <= 1 {
 		h.expired++
+		n.freePacket(p)
 		return
 	}
 	h.forwarded++
-	q := n.copyPacket(p)
-	q.ttl--
-	n.deliver(node, q)
+	p.ttl--
+	n.deliver(node, p)
 }
 
 // Done implements wifi.Sink: a frame has left its sender's queue. What became
 // of it is not the business of IP.
 func (n *Net) Done(now vtime.Time, f *wifi.Frame, o wifi.Outcome) {
-	p, ok := f.Payload.(*packet)
-	if !ok {
-		n.hop.Done(now, f, o)
+	p := f.Payload.(*packet)
+	if p.hop {
+		n.hopLeft(now, f.Src, hop.RadioPort, p)
+		n.freePacket(p)
 		return
 	}
 	n.freePacket(p)
-	if s := &n.udp[f.Src]; len(s.flows) > 0 {
-		s.fill(n, f.Src)
-	}
+	n.udp[f.Src].fill(now)
 }
 
 // maxEvents bounds the events kept of one run.

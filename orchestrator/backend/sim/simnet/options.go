@@ -1,8 +1,6 @@
 package simnet
 
 import (
-	"fmt"
-
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport/tcp"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -35,9 +33,7 @@ func (n *Net) connConfigs(f *proto.Flow, cc string, perHop, first, last bool) (m
 		c.MSS = o.MSS
 		c.Truesize = max(c.Truesize, vtime.Bytes(c.MSS))
 	}
-	if o.NotSentLow > 0 {
-		return c, c, fmt.Errorf("the option not_sent_low_water is unknown to the model TCP: leave it out")
-	}
+	c.NotSentLow, c.RecvWindow, c.CwndCap = o.NotSentLow, o.ReceiveWindow, o.CwndCap
 	fixBuffer(&c.SendBuffer, &c.SendBufferMax, o.SendBuffer)
 	fixBuffer(&c.RecvBuffer, &c.RecvBufferMax, o.ReceiveBuffer)
 	maker, listener = c, c

@@ -7,15 +7,18 @@ import (
 )
 
 // packet is an IP packet without its bytes. One packet travels in one frame: a
-// node that forwards it makes a copy, because the sender may still repeat the
-// frame that carried it.
+// node that passes it on from the radio makes a copy, because the sender may
+// still repeat the frame that carried it.
 type packet struct {
 	src, dst int32
+	via      int32 // the next hop; a bridge on the way to it is another node
 	ttl      uint8
 	ac       wifi.AC
 	len      vtime.Bytes // IP total length
 
-	// One of the two: a TCP segment for a socket, or a datagram of a UDP flow.
+	// One of the three: a packet of Hop between neighbours, whose bytes travel
+	// with the frame; a TCP segment for a socket; or a datagram of a UDP flow.
+	hop bool
 	to  *socket
 	seg *tcp.Segment
 	udp *udpFlow

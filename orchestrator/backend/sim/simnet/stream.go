@@ -6,6 +6,7 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
@@ -29,19 +30,21 @@ type stream struct {
 	finishedAt vtime.Time
 
 	// The destination.
-	meter   *workload.Meter
-	skip    vtime.Bytes // header bytes not yet read
-	done    bool
-	doneAt  vtime.Time
-	lastSrc proto.Sample
-	hasLast bool
+	from, to vtime.Time // the measured interval
+	meter    *workload.Meter
+	skip     vtime.Bytes // header bytes not yet read
+	done     bool
+	doneAt   vtime.Time
+	lastSrc  proto.Sample
+	hasLast  bool
 }
 
 // newStream makes an end-to-end or hop-by-hop TCP flow.
 func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 	_, cc := transport.Split(f.Transport)
-	s := &stream{net: n, order: f, stop: n.stopOf(f), cc: cc, finishedAt: vtime.Never,
-		meter: workload.NewMeter(n.cfg.Warmup, n.cfg.End, f.Workload.Size)}
+	s := &stream{net: n, order: f, stop: n.stopOf(f), cc: cc, finishedAt: vtime.Never}
+	s.from, s.to = f.Measured(n.cfg.Warmup, n.cfg.End)
+	s.meter = workload.NewMeter(s.from, s.to, f.Workload.Size)
 	path := []int{f.Src, f.Dst}
 	if perHop {
 		s.header = relayHeader
@@ -50,6 +53,8 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 		}
 	}
 	s.skip = s.header
+	// Only a congestion control that draws asks for it; flows draw apart.
+	seeds := des.NewStream(n.cfg.Seed, fmt.Sprintf("flow/%d/tcp", f.ID))
 	for i := 1; i < len(path); i++ {
 		l := &link{net: n, app: s, index: i - 1, flow: f.ID, from: path[i-1], to: path[i],
 			ac: wifi.AC(transport.ACOf(f.Options.DSCP)), established: vtime.Never, accepted: vtime.Never}
@@ -57,6 +62,7 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 		if l.maker, l.listener, err = n.connConfigs(f, cc, perHop, i == 1, i == len(path)-1); err != nil {
 			return nil, err
 		}
+		l.maker.Seed, l.listener.Seed = seeds.Uint64(), seeds.Uint64()
 		s.links = append(s.links, l)
 		if i > 1 {
 			s.relays = append(s.relays, newRelay(s, i-2))
@@ -213,7 +219,7 @@ func (s *stream) account(now vtime.Time, to func(int, proto.FlowResult)) {
 func (s *stream) sinkAccount(now vtime.Time) proto.FlowResult {
 	last := s.links[len(s.links)-1]
 	r := proto.FlowResult{Flow: s.order.ID, Side: proto.Destination, Bytes: s.meter.Measured(), Total: s.meter.Total(),
-		MeasuredFrom: s.net.cfg.Warmup, MeasuredTo: s.net.cfg.End, Finished: s.done, FinishedAt: s.doneAt, Attempts: last.attempts,
+		MeasuredFrom: s.from, MeasuredTo: s.to, Finished: s.done, FinishedAt: s.doneAt, Attempts: last.attempts,
 		Last: &proto.Sample{Flow: s.order.ID, Side: proto.Destination, T: now, Delivered: s.meter.Total()}}
 	if last.accepted != vtime.Never {
 		r.Established, r.CC = last.accepted, s.cc

@@ -25,15 +25,18 @@ type udpFlow struct {
 	running bool
 	sent    uint64
 
-	meter     *workload.Meter
-	received  int64
-	reordered int64
-	next      uint64 // lowest sequence number above all received
+	from, to   vtime.Time // the measured interval
+	meter      *workload.Meter
+	received   int64
+	reordered  int64
+	duplicates int64
+	seen       seen
 }
 
 func (n *Net) newUDP(f *proto.Flow) (*udpFlow, error) {
-	u := &udpFlow{net: n, order: f, size: f.Options.PacketSize, ac: wifi.AC(transport.ACOf(f.Options.DSCP)),
-		meter: workload.NewMeter(n.cfg.Warmup, n.cfg.End, 0)}
+	u := &udpFlow{net: n, order: f, size: f.Options.PacketSize, ac: wifi.AC(transport.ACOf(f.Options.DSCP))}
+	u.from, u.to = f.Measured(n.cfg.Warmup, n.cfg.End)
+	u.meter = workload.NewMeter(u.from, u.to, 0)
 	if u.size == 0 {
 		u.size = defaultDatagram
 	}
@@ -42,6 +45,11 @@ func (n *Net) newUDP(f *proto.Flow) (*udpFlow, error) {
 	}
 	if f.Workload.Kind != workload.Continual {
 		return nil, fmt.Errorf("the workload %s needs a transport that promises that all data arrives", f.Workload.Kind)
+	}
+	if q := u.queue(); q.port != nil && f.Options.Rate == 0 {
+		if err := q.port.fillable(); err != nil {
+			return nil, err
+		}
 	}
 	return u, nil
 }
@@ -52,9 +60,9 @@ func (u *udpFlow) begin(now vtime.Time) {
 		u.Fire(now, 0)
 		return
 	}
-	s := &u.net.udp[u.order.Src]
+	s := u.queue()
 	s.flows = append(s.flows, u)
-	s.fill(u.net, u.order.Src)
+	s.fill(now)
 }
 
 func (u *udpFlow) end(vtime.Time) { u.running = false }
@@ -70,21 +78,36 @@ func (u *udpFlow) Fire(now vtime.Time, _ uint64) {
 	u.net.eng.Schedule(vtime.Max(at, now), u, uint64(u.order.ID))
 }
 
-func (u *udpFlow) send() {
+// queue is the one that the flow's packets wait in at their source; that of the
+// radio when there is no route.
+func (u *udpFlow) queue() *saturation {
+	if via, ok := u.net.cfg.Routes.NextHop(u.order.Src, u.order.Dst); ok {
+		if w, _, _ := u.net.out(u.order.Src, via); w != nil {
+			return &w.udp
+		}
+	}
+	return &u.net.udp[u.order.Src]
+}
+
+// send puts a datagram on its way; false when it was lost at once.
+func (u *udpFlow) send() bool {
 	p := u.net.newPacket()
 	p.src, p.dst, p.ttl, p.ac = int32(u.order.Src), int32(u.order.Dst), defaultTTL, u.ac
 	p.len, p.udp, p.seq = u.size+udpHeaders, u, u.sent
 	u.sent++
-	u.net.deliver(u.order.Src, p)
+	return u.net.deliver(u.order.Src, p)
 }
 
 func (u *udpFlow) receive(now vtime.Time, p *packet) {
-	u.received++
-	if p.seq < u.next {
-		u.reordered++
-	} else {
-		u.next = p.seq + 1
+	fresh, late := u.seen.add(p.seq)
+	if !fresh {
+		u.duplicates++
+		return
 	}
+	if late {
+		u.reordered++
+	}
+	u.received++
 	u.meter.Add(now, u.size)
 }
 
@@ -102,26 +125,6 @@ func (u *udpFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
 	to(u.order.Src, proto.FlowResult{Flow: u.order.ID, Side: proto.Source, Total: total, DatagramsSent: int64(u.sent),
 		Last: &proto.Sample{Flow: u.order.ID, Side: proto.Source, T: now, Sent: total}})
 	to(u.order.Dst, proto.FlowResult{Flow: u.order.ID, Side: proto.Destination, Bytes: u.meter.Measured(), Total: u.meter.Total(),
-		MeasuredFrom: u.net.cfg.Warmup, MeasuredTo: u.net.cfg.End, Datagrams: u.received, Reordered: u.reordered,
+		MeasuredFrom: u.from, MeasuredTo: u.to, Datagrams: u.received, Reordered: u.reordered, Duplicates: u.duplicates,
 		Last: &proto.Sample{Flow: u.order.ID, Side: proto.Destination, T: now, Delivered: u.meter.Total()}})
-}
-
-// saturation holds the UDP flows of a node that keep its queue full. They take
-// turns, else the first one would have the queue for itself.
-type saturation struct {
-	flows []*udpFlow
-	turn  int
-}
-
-func (s *saturation) fill(n *Net, node int) {
-	for idle := 0; idle < len(s.flows); {
-		u := s.flows[s.turn]
-		s.turn = (s.turn + 1) % len(s.flows)
-		if !u.running || n.med.Queue(node, u.ac).FreePackets <= 0 {
-			idle++
-			continue
-		}
-		idle = 0
-		u.send()
-	}
 }

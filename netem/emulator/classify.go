@@ -15,10 +15,9 @@ const (
 	typeARP   = 0x0806
 )
 
-// class says what the medium has to know about an Ethernet frame.
+// class says what a link has to know about the packet in an Ethernet frame.
 type class struct {
-	dst int // node index or wifi.Broadcast
-	ac  wifi.AC
+	ac  wifi.AC     // for the radio; a pipe has one queue
 	len vtime.Bytes // length of the network-layer packet
 }
 
@@ -27,17 +26,18 @@ type refusal uint8
 const (
 	accepted refusal = iota
 	foreign          // neither IPv4 nor ARP, or too short to be what it says
-	unknown          // unicast to an address that no node has
+	unknown          // unicast to an address that no radio reaches
 )
 
 // classify reads an Ethernet frame. The radio carries what 802.11 would: the
 // packet behind an LLC/SNAP header in place of the Ethernet header, so the
-// length is the packet's own, from the IP header (RFC 791 3.1).
-func classify(frame []byte, nodes int) (class, refusal) {
+// length is the packet's own, from the IP header (RFC 791 3.1). It is the length
+// on a pipe as well, which has an overhead of its own for framing.
+func classify(frame []byte) (class, refusal) {
 	if len(frame) < headerLen {
 		return class{}, foreign
 	}
-	c := class{dst: wifi.Broadcast, ac: wifi.BE}
+	c := class{ac: wifi.BE}
 	packet := frame[headerLen:]
 	switch binary.BigEndian.Uint16(frame[12:]) {
 	case typeIPv4:
@@ -57,16 +57,30 @@ func classify(frame []byte, nodes int) (class, refusal) {
 	default:
 		return class{}, foreign
 	}
+	return c, accepted
+}
+
+// receiver says which radio takes a frame of the node's radio by its destination
+// address: wifi.Broadcast, the radio of the address's owner, or, where Via says
+// so, that of a bridge before the owner. It is false where there is none.
+func (c *Config) receiver(node int, frame []byte) (int, bool) {
 	dst := tap.HardwareAddress(frame[:6])
 	if dst.Multicast() {
-		return c, accepted
+		return wifi.Broadcast, true
 	}
 	i, ok := tap.NodeOfHardware(dst)
-	if !ok || i >= nodes {
-		return class{}, unknown
+	if !ok {
+		i, _, ok = tap.NodeOfPipeHardware(dst)
 	}
-	c.dst = i
-	return c, accepted
+	if !ok || i >= len(c.Nodes) {
+		return 0, false
+	}
+	if via := c.Nodes[node].Via; len(via) > 0 {
+		if to, ok := via[i]; ok {
+			return to, true
+		}
+	}
+	return i, i != node && !c.Nodes[i].NoRadio
 }
 
 // Category maps a DSCP to the access category, by the precedence bits as WMM

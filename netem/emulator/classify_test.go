@@ -29,13 +29,13 @@ func TestClassify(t *testing.T) {
 		want  class
 		why   refusal
 	}{
-		{"unicast", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 100, 100)...), class{3, wifi.BE, 100}, accepted},
-		{"the packet's own length counts, not the padding", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 28, 46)...), class{3, wifi.BE, 28}, accepted},
-		{"background", ether(tap.HardwareAddr(9), typeIPv4, ipv4(1<<5, 1500, 1500)...), class{9, wifi.BK, 1500}, accepted},
-		{"voice with ECN bits", ether(tap.HardwareAddr(9), typeIPv4, ipv4(6<<5|3, 60, 60)...), class{9, wifi.VO, 60}, accepted},
-		{"broadcast", ether(all, typeIPv4, ipv4(0, 60, 60)...), class{wifi.Broadcast, wifi.BE, 60}, accepted},
-		{"multicast", ether(group, typeIPv4, ipv4(0, 60, 60)...), class{wifi.Broadcast, wifi.BE, 60}, accepted},
-		{"ARP request", ether(all, typeARP, make([]byte, 28)...), class{wifi.Broadcast, wifi.BE, 28}, accepted},
+		{"unicast", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 100, 100)...), class{wifi.BE, 100}, accepted},
+		{"the packet's own length counts, not the padding", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 28, 46)...), class{wifi.BE, 28}, accepted},
+		{"background", ether(tap.HardwareAddr(9), typeIPv4, ipv4(1<<5, 1500, 1500)...), class{wifi.BK, 1500}, accepted},
+		{"voice with ECN bits", ether(tap.HardwareAddr(9), typeIPv4, ipv4(6<<5|3, 60, 60)...), class{wifi.VO, 60}, accepted},
+		{"broadcast", ether(all, typeIPv4, ipv4(0, 60, 60)...), class{wifi.BE, 60}, accepted},
+		{"multicast", ether(group, typeIPv4, ipv4(0, 60, 60)...), class{wifi.BE, 60}, accepted},
+		{"ARP request", ether(all, typeARP, make([]byte, 28)...), class{wifi.BE, 28}, accepted},
 		{"IPv6", ether(all, 0x86dd, make([]byte, 60)...), class{}, foreign},
 		{"802.3 length field", ether(all, 60, make([]byte, 60)...), class{}, foreign},
 		{"no header", make([]byte, 13), class{}, foreign},
@@ -45,15 +45,49 @@ func TestClassify(t *testing.T) {
 		{"IP shorter than its header", ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 19, 100)...), class{}, foreign},
 		{"version 6 in IPv4", ether(tap.HardwareAddr(3), typeIPv4, append([]byte{0x60}, make([]byte, 60)...)...), class{}, foreign},
 		{"ARP cut", ether(all, typeARP, make([]byte, 27)...), class{}, foreign},
-		{"a node that does not exist", ether(tap.HardwareAddr(10), typeIPv4, ipv4(0, 60, 60)...), class{}, unknown},
-		{"somebody else's address", ether(tap.HardwareAddress{2, 1, 2, 3, 4, 5}, typeIPv4, ipv4(0, 60, 60)...), class{}, unknown},
+		{"any address", ether(tap.HardwareAddress{2, 1, 2, 3, 4, 5}, typeIPv4, ipv4(0, 60, 60)...), class{wifi.BE, 60}, accepted},
 	} {
-		if got, why := classify(c.frame, 10); got != c.want || why != c.why {
+		if got, why := classify(c.frame); got != c.want || why != c.why {
 			t.Errorf("%s: %+v, %v; want %+v, %v", c.name, got, why, c.want, c.why)
 		}
 	}
 	f := ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 100, 100)...)
-	if n := testing.AllocsPerRun(100, func() { classify(f, 10) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { classify(f) }); n != 0 {
+		t.Errorf("%v allocations per frame", n)
+	}
+}
+
+// The destination address chooses the radio: the owner's, whichever of its
+// interfaces is meant, or that of a bridge before it.
+func TestReceiver(t *testing.T) {
+	c := &Config{Nodes: make([]Node, 6)}
+	c.Nodes[4].NoRadio, c.Nodes[5].NoRadio = true, true
+	c.Nodes[0].Via = map[int]int{4: 2, 3: 2}
+	group := tap.HardwareAddress{0x01, 0, 0x5e, 0, 0, 1}
+	for _, w := range []struct {
+		name string
+		dst  tap.HardwareAddress
+		to   int
+		ok   bool
+	}{
+		{"a radio", tap.HardwareAddr(1), 1, true},
+		{"a wired interface of a node with a radio", tap.PipeHardwareAddr(1, 3), 1, true},
+		{"a radio behind a bridge", tap.HardwareAddr(3), 2, true},
+		{"a wired node behind a bridge", tap.PipeHardwareAddr(4, 0), 2, true},
+		{"a wired node that no bridge leads to", tap.PipeHardwareAddr(5, 0), 0, false},
+		{"a group", group, wifi.Broadcast, true},
+		{"itself", tap.HardwareAddr(0), 0, false},
+		{"a node that does not exist", tap.HardwareAddr(6), 0, false},
+		{"a wired interface of a node that does not exist", tap.PipeHardwareAddr(6, 0), 0, false},
+		{"somebody else's address", tap.HardwareAddress{2, 1, 2, 3, 4, 5}, 0, false},
+	} {
+		to, ok := c.receiver(0, ether(w.dst, typeIPv4, ipv4(0, 60, 60)...))
+		if ok != w.ok || ok && to != w.to {
+			t.Errorf("%s: radio %d, %v; want %d, %v", w.name, to, ok, w.to, w.ok)
+		}
+	}
+	f := ether(tap.PipeHardwareAddr(4, 0), typeIPv4, ipv4(0, 100, 100)...)
+	if n := testing.AllocsPerRun(100, func() { c.receiver(0, f) }); n != 0 {
 		t.Errorf("%v allocations per frame", n)
 	}
 }
@@ -108,6 +142,7 @@ func TestJudge(t *testing.T) {
 		{"many refused frames", func(r *Report) { r.Measured.Frames.WriteErrors = 1000 }, false, 1, 0},
 		{"a broken device", func(r *Report) { r.Measured.Frames.ReadErrors = 1 }, false, 1, 0},
 		{"unknown addresses", func(r *Report) { r.Measured.Frames.Unknown = 1 }, true, 0, 1},
+		{"no counters of a wire", func(r *Report) { r.PipeEnds = [][2]EndReport{{{}, {Interface: "eth0", DeviceError: "gone"}}} }, true, 0, 1},
 		{"no counters", func(r *Report) { r.Nodes = []NodeReport{{Name: "n01", DeviceError: "gone"}} }, true, 0, 1},
 	} {
 		r := good()

@@ -70,7 +70,8 @@ type Loss struct {
 	P    vtime.Fraction `json:"p"`
 }
 
-// Channel builds the channel of the configuration. The controller uses it too,
+// Channel builds the channel of the configuration; nodes without a radio are
+// mute in it. The controller uses it too,
 // so that routes are computed from the medium that will run.
 func (c *Config) Channel() (*wifi.Channel, error) {
 	if c.Matrix != nil {
@@ -79,7 +80,13 @@ func (c *Config) Channel() (*wifi.Channel, error) {
 	if len(c.MACs) == 0 {
 		return nil, fmt.Errorf("emulator: no MAC configuration")
 	}
-	return wifi.NewChannel(c.ChannelSeed, c.Radio, c.MACs[0], c.Positions)
+	var mute []int
+	for i, n := range c.Nodes {
+		if n.NoRadio {
+			mute = append(mute, i)
+		}
+	}
+	return wifi.NewChannel(c.ChannelSeed, c.Radio, c.MACs[0], c.Positions, mute...)
 }
 
 // mac is the configuration of one node's interface.
@@ -109,6 +116,16 @@ func (c *Config) Validate() error {
 	case c.DeviceQueue < 0:
 		return fmt.Errorf("emulator: device queue of %d frames: want 1 or more, 0 for the default", c.DeviceQueue)
 	}
+	for i := range c.Nodes {
+		if !radio || c.Matrix == nil || !c.Nodes[i].NoRadio {
+			continue
+		}
+		for j, row := range c.Matrix.Delivery {
+			if len(row) == n && (row[i] != 0 || c.Matrix.Delivery[i][j] != 0) {
+				return fmt.Errorf("emulator: the delivery matrix joins nodes %d and %d, but node %d (%s) has no radio", i, j, i, c.Nodes[i].Name)
+			}
+		}
+	}
 	for i, nd := range c.Nodes {
 		if nd.PID <= 0 {
 			return fmt.Errorf("emulator: node %d (%s): process id %d: want a process in the node's namespace", i, nd.Name, nd.PID)
@@ -133,8 +150,14 @@ func (c *Config) validateVia(i int) error {
 	return nil
 }
 
-// build makes the medium on an engine.
+// build makes the medium on an engine; nil if no node has a radio.
 func (c *Config) build(eng *des.Engine, sink wifi.Sink) (*wifi.Medium, error) {
+	if !c.HasRadio() {
+		if len(c.Losses) > 0 {
+			return nil, fmt.Errorf("emulator: a loss between nodes %d and %d on the radio, but no node has one", c.Losses[0].From, c.Losses[0].To)
+		}
+		return nil, nil
+	}
 	ch, err := c.Channel()
 	if err != nil {
 		return nil, err

@@ -18,16 +18,23 @@ import (
 // medium get their turn.
 const readBatch = 64
 
-// core joins devices, medium and board. Everything runs on the pacing thread
-// and does not allocate once the frames' buffers exist.
+// core joins devices, medium, pipes and board. Everything runs on the pacing
+// thread and does not allocate once the frames' buffers exist.
 type core struct {
 	cfg    *Config
 	eng    *des.Engine
 	loop   *pace.Loop
-	medium *wifi.Medium
+	medium *wifi.Medium // nil without radios
 	board  *board.Board // nil if nobody wants it
+	wires  []*wire      // two per pipe
+	ahead  horizon      // when pipes will do something visible
+	// scheduled are the wires that change by a schedule, if there is a board.
+	scheduled []*wire
+	// devs are the devices of the radios, by node, then those of the pipes' ends,
+	// in the order of wires; nil where a node has no radio. counts belong to them
+	// since the start.
 	devs   []*tap.Device
-	counts []FrameCounts // per node, since the start
+	counts []FrameCounts
 
 	marks marks
 }
@@ -37,10 +44,10 @@ func newCore(cfg *Config, b *board.Board) (*core, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if b != nil && b.Nodes() != len(cfg.Nodes) {
-		return nil, fmt.Errorf("emulator: a queue board for %d nodes, but there are %d", b.Nodes(), len(cfg.Nodes))
+	if b != nil && (b.Nodes() != len(cfg.Nodes) || b.Pipes() != len(cfg.Pipes)) {
+		return nil, fmt.Errorf("emulator: a queue board for %d nodes and %d pipes, but there are %d and %d", b.Nodes(), b.Pipes(), len(cfg.Nodes), len(cfg.Pipes))
 	}
-	c := &core{cfg: cfg, eng: des.New(), board: b, counts: make([]FrameCounts, len(cfg.Nodes))}
+	c := &core{cfg: cfg, eng: des.New(), board: b, counts: make([]FrameCounts, len(cfg.Nodes)+2*len(cfg.Pipes))}
 	var err error
 	if c.medium, err = cfg.build(c.eng, c); err != nil {
 		return nil, err
@@ -49,37 +56,82 @@ func newCore(cfg *Config, b *board.Board) (*core, error) {
 		return nil, err
 	}
 	c.marks.init(c)
-	for i, n := range cfg.Nodes {
-		d, err := tap.Create(n.PID, tap.Config{HardwareAddress: tap.HardwareAddr(i), QueueLength: cfg.DeviceQueue})
-		if err != nil {
-			c.close()
-			return nil, fmt.Errorf("node %s: %w", n.Name, err)
-		}
-		c.devs = append(c.devs, d)
-		if err := c.loop.Watch(d.FD(), c, uint64(i)); err != nil {
-			c.close()
-			return nil, fmt.Errorf("node %s: %w", n.Name, err)
-		}
-		if b != nil {
-			for ac := range wifi.NumAC {
-				b.SetLimit(i, ac, cfg.mac(i).Queues[ac].Limit)
-			}
-		}
+	if err := c.connect(); err != nil {
+		c.close()
+		return nil, err
 	}
 	return c, nil
 }
 
+// connect creates the devices and the pipes.
+func (c *core) connect() error {
+	for i, n := range c.cfg.Nodes {
+		if n.NoRadio {
+			c.devs = append(c.devs, nil)
+			continue
+		}
+		if err := c.device(i, tap.Config{HardwareAddress: tap.HardwareAddr(i)}, c, uint64(i)); err != nil {
+			return err
+		}
+		if c.board != nil {
+			for ac := range wifi.NumAC {
+				c.board.SetLimit(i, ac, c.cfg.mac(i).Queues[ac].Limit)
+			}
+		}
+	}
+	for i := range c.cfg.Pipes {
+		if err := c.connectPipe(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// device creates one device in a node and watches it.
+func (c *core) device(node int, t tap.Config, s pace.Source, arg uint64) error {
+	n := &c.cfg.Nodes[node]
+	t.QueueLength = c.cfg.DeviceQueue
+	d, err := tap.Create(n.PID, t)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	c.devs = append(c.devs, d)
+	if err := c.loop.Watch(d.FD(), s, arg); err != nil {
+		return fmt.Errorf("node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
 func (c *core) close() {
 	for _, d := range c.devs {
-		_ = d.Close() // the device vanishes with the process anyway
+		if d != nil {
+			_ = d.Close() // the device vanishes with the process anyway
+		}
 	}
 	_ = c.loop.Close()
 }
 
-func (c *core) nextVisible() vtime.Time { return min(c.medium.NextVisible(), c.marks.next) }
+func (c *core) nextVisible() vtime.Time {
+	at := min(c.ahead.next(c.eng.Now()), c.marks.next)
+	if c.medium != nil {
+		at = min(at, c.medium.NextVisible())
+	}
+	c.publishLimits()
+	return at
+}
 
-// Ready takes the frames that a node's kernel has sent. It implements
-// pace.Source.
+// failedRead counts a read that brought no frame, unless none waited. A broken
+// device would stay ready for ever: it is read no more.
+func (c *core) failedRead(dev int, err error) {
+	if errors.Is(err, tap.ErrEmpty) || errors.Is(err, unix.EINTR) {
+		return
+	}
+	c.counts[dev].ReadErrors++
+	c.loop.Unwatch(c.devs[dev].FD())
+}
+
+// Ready takes the frames that a node's kernel has sent over its radio. It
+// implements pace.Source.
 func (c *core) Ready(now vtime.Time, arg uint64) {
 	node := int(arg)
 	n := &c.counts[node]
@@ -91,25 +143,24 @@ func (c *core) Ready(now vtime.Time, arg uint64) {
 		size, err := c.devs[node].Read(f.Data[:tap.MaxFrame])
 		if err != nil {
 			c.medium.FreeFrame(f)
-			if !errors.Is(err, tap.ErrEmpty) && !errors.Is(err, unix.EINTR) {
-				n.ReadErrors++
-				c.loop.Unwatch(c.devs[node].FD()) // a broken device would stay ready for ever
-			}
+			c.failedRead(node, err)
 			return
 		}
 		n.Read++
 		f.Data = f.Data[:size]
-		cl, refused := classify(f.Data, len(c.devs))
+		cl, refused := classify(f.Data)
+		dst, ok := 0, false
+		if refused == accepted {
+			if dst, ok = c.cfg.receiver(node, f.Data); !ok {
+				refused = unknown
+			}
+		}
 		if refused != accepted {
 			c.medium.FreeFrame(f)
-			if refused == unknown {
-				n.Unknown++
-			} else {
-				n.Foreign++
-			}
+			n.refuse(refused)
 			continue
 		}
-		f.Src, f.Dst, f.AC, f.Len = node, cl.dst, cl.ac, cl.len
+		f.Src, f.Dst, f.AC, f.Len = node, dst, cl.ac, cl.len
 		lost := 0
 		if !c.medium.Enqueue(f) {
 			lost = 1

@@ -112,6 +112,9 @@ type outside struct {
 func observe(devs []*tap.Device) *outside {
 	o := &outside{pressure: pressure(), steal: steal(), devices: make([]tap.Counters, len(devs)), errs: make([]error, len(devs))}
 	for i, d := range devs {
+		if d == nil {
+			continue // a node without a radio
+		}
 		o.devices[i], o.errs[i] = d.Counters()
 	}
 	return o

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/des/pace"
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
@@ -20,6 +21,7 @@ type marks struct {
 	epoch    vtime.Time // engine time of the run's time 0
 	from, to vtime.Time // engine time
 	events   [2]des.EventID
+	zero     des.EventID // renews the pipes
 	phase    phase
 	began    vtime.Time // engine time at which the phase began
 	host     hostSample // when the phase began
@@ -29,6 +31,7 @@ type marks struct {
 
 	measured Span
 	stats    []wifi.NodeStats
+	pipes    []pipe.Stats
 	queues   [][wifi.NumAC]wifi.QueueState
 	frames   []FrameCounts
 
@@ -49,10 +52,11 @@ const (
 func (m *marks) init(c *core) {
 	n := len(c.cfg.Nodes)
 	m.c, m.next = c, vtime.Never
-	m.base = make([]FrameCounts, n)
+	m.base = make([]FrameCounts, len(c.counts))
+	m.pipes = make([]pipe.Stats, 2*len(c.cfg.Pipes))
 	m.stats = make([]wifi.NodeStats, n)
 	m.queues = make([][wifi.NumAC]wifi.QueueState, n)
-	m.frames = make([]FrameCounts, n)
+	m.frames = make([]FrameCounts, len(c.counts))
 }
 
 // start begins the first phase; on the pacing thread.
@@ -76,13 +80,23 @@ func (m *marks) begin(o *beginOrder) error {
 	}
 	m.epoch, m.from, m.to = epoch, from, epoch.Add(vtime.Duration(o.To))
 	m.next = m.from
+	m.zero = m.c.eng.Schedule(max(epoch, m.c.eng.Now()), m, uint64(zero))
 	m.events[0] = m.c.eng.Schedule(m.from, m, uint64(measuring))
 	m.events[1] = m.c.eng.Schedule(m.to, m, uint64(after))
 	return nil
 }
 
-// Fire makes a cut. It implements des.Handler.
-func (m *marks) Fire(now vtime.Time, arg uint64) { m.cut(now, phase(arg)) }
+// zero is the event of the run's time 0.
+const zero = over + 1
+
+// Fire begins the run of the pipes or makes a cut. It implements des.Handler.
+func (m *marks) Fire(now vtime.Time, arg uint64) {
+	if phase(arg) == zero {
+		m.c.renewPipes(m.epoch)
+		return
+	}
+	m.cut(now, phase(arg))
+}
 
 // cut ends a phase and begins the next.
 func (m *marks) cut(now vtime.Time, next phase) {
@@ -90,12 +104,14 @@ func (m *marks) cut(now vtime.Time, next phase) {
 	if m.phase == measuring {
 		m.measured = m.span(host)
 		m.measured.From, m.measured.To = m.began.Add(-vtime.Duration(m.epoch)), now.Add(-vtime.Duration(m.epoch))
-		for i := range m.stats {
-			m.stats[i] = *m.c.medium.Stats(i)
+		for i := range m.frames {
 			m.frames[i] = sub(m.c.counts[i], m.base[i])
-			for ac := range wifi.NumAC {
-				m.queues[i][ac] = m.c.medium.Queue(i, wifi.AC(ac))
-			}
+		}
+		if m.c.medium != nil {
+			m.mediumStats()
+		}
+		for d, w := range m.c.wires {
+			m.pipes[d] = w.pipe.Stats()
 		}
 	}
 	add(&m.total, m.c.loop.Stats())
@@ -104,7 +120,12 @@ func (m *marks) cut(now vtime.Time, next phase) {
 	m.host, m.began, m.phase = host, now, next
 	m.next = vtime.Never
 	if next == measuring {
-		m.c.medium.ResetStats()
+		if m.c.medium != nil {
+			m.c.medium.ResetStats()
+		}
+		for _, w := range m.c.wires {
+			w.pipe.ResetStats()
+		}
 		m.next = m.to
 		// A standstill that began before the interval reaches into it by as much
 		// as the cut is late.
@@ -115,10 +136,19 @@ func (m *marks) cut(now vtime.Time, next phase) {
 	}
 }
 
+func (m *marks) mediumStats() {
+	for i := range m.stats {
+		m.stats[i] = *m.c.medium.Stats(i)
+		for ac := range wifi.NumAC {
+			m.queues[i][ac] = m.c.medium.Queue(i, wifi.AC(ac))
+		}
+	}
+}
+
 // finish ends the run now, wherever it is.
 func (m *marks) finish() (whole Span) {
 	now := m.c.eng.Now()
-	for _, id := range m.events {
+	for _, id := range append(m.events[:], m.zero) {
 		m.c.eng.Cancel(id)
 	}
 	if m.next == vtime.Never && m.phase == before { // Begin never came: all of it counts

@@ -54,6 +54,9 @@ func (c *Config) validatePipes() error {
 				return fmt.Errorf("emulator: pipes %d and %d both use interface %s of node %d (%s)", other, i, end.Interface, end.Node, c.Nodes[end.Node].Name)
 			}
 			used[at] = i
+			if p.Config[e].Epoch != 0 {
+				return fmt.Errorf("emulator: pipe %d, end %d: epoch %v: want 0, it comes with Begin", i, e, p.Config[e].Epoch)
+			}
 			if err := p.Config[e].Validate(); err != nil {
 				return fmt.Errorf("emulator: pipe %d from %s to %s: %w", i, c.Nodes[end.Node].Name, c.Nodes[p.Ends[1-e].Node].Name, err)
 			}

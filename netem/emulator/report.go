@@ -1,13 +1,15 @@
 package emulator
 
 import (
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
 // LatenessSummary is what the run's record keeps of the lateness of visible
-// events: deliveries to a node and completions at a sender.
+// events: deliveries to a node and, with a queue board, departures from a
+// sender's queue.
 type LatenessSummary struct {
 	Events uint64         `json:"events"`
 	P50    vtime.Duration `json:"p50_ns"`
@@ -38,16 +40,26 @@ type HostUse struct {
 	Steal vtime.Duration `json:"steal_ns"`
 }
 
-// FrameCounts count what passed between the devices and the medium.
+// FrameCounts count what passed between devices and the links behind them: the
+// medium and the pipes.
 type FrameCounts struct {
 	Read       uint64 `json:"read"`        // frames taken from the device
 	ReadErrors uint64 `json:"read_errors"` // reads that failed, other than for lack of frames
 	Refused    uint64 `json:"refused"`     // frames for a full transmit queue
 	Foreign    uint64 `json:"foreign"`     // neither IPv4 nor ARP, or malformed: dropped
-	Unknown    uint64 `json:"unknown"`     // to a hardware address that no node has: dropped
+	Unknown    uint64 `json:"unknown"`     // over the radio to a hardware address that no radio reaches: dropped
 	Written    uint64 `json:"written"`     // frames handed to the node
 	// WriteErrors are frames that the node's kernel refused.
 	WriteErrors uint64 `json:"write_errors"`
+}
+
+// refuse counts a frame that no link takes.
+func (c *FrameCounts) refuse(why refusal) {
+	if why == unknown {
+		c.Unknown++
+	} else {
+		c.Foreign++
+	}
 }
 
 // Add returns the sum of c and o.
@@ -62,10 +74,11 @@ type Span struct {
 	To       vtime.Time      `json:"to_ns"`
 	Lateness LatenessSummary `json:"lateness"`
 	Host     HostUse         `json:"host"`
-	Frames   FrameCounts     `json:"frames"` // of all nodes
+	Frames   FrameCounts     `json:"frames"` // of all devices of all nodes
 }
 
-// NodeReport is one node in the measured interval.
+// NodeReport is one node's radio in the measured interval; of a node without a
+// radio it has only the name.
 type NodeReport struct {
 	Name   string                      `json:"name"`
 	Stats  wifi.NodeStats              `json:"stats"`
@@ -74,6 +87,16 @@ type NodeReport struct {
 	// Device are the kernel's counts of the interface. They are read beside the
 	// pacing thread, so their interval may differ by some milliseconds.
 	// DeviceError says why there are none (the node's agent had ended).
+	Device      tap.Counters `json:"device"`
+	DeviceError string       `json:"device_error,omitempty"`
+}
+
+// EndReport is the interface of one end of a pipe in the measured interval.
+type EndReport struct {
+	Node      int         `json:"node"`
+	Interface string      `json:"interface"`
+	Frames    FrameCounts `json:"frames"` // Refused: the queue of the direction away from this end was full
+	// Device and DeviceError are as in NodeReport.
 	Device      tap.Counters `json:"device"`
 	DeviceError string       `json:"device_error,omitempty"`
 }
@@ -88,8 +111,13 @@ type Report struct {
 	Measured Span         `json:"measured"`
 	Whole    Span         `json:"whole"`
 	Nodes    []NodeReport `json:"nodes"`
+	// Pipes are the counters of the two directions of each pipe in the measured
+	// interval, in the order of Config.Pipes, and PipeEnds the interfaces at its
+	// ends: direction e leaves end e.
+	Pipes    [][2]pipe.Stats `json:"pipes,omitempty"`
+	PipeEnds [][2]EndReport  `json:"pipe_ends,omitempty"`
 	// RingDrops are the frames of the measured interval that the kernel dropped
-	// because the ring to the emulator was full, over all nodes.
+	// because the ring to the emulator was full, over all devices of all nodes.
 	RingDrops uint64 `json:"ring_drops"`
 	// TraceHash is the hash of all events up to Stop. A live run is not
 	// repeatable; the hash identifies it.

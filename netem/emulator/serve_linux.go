@@ -14,8 +14,8 @@ import (
 
 	"github.com/hopbed/hopbed/netem/board"
 	"github.com/hopbed/hopbed/netem/des/pace"
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/tap"
-	"github.com/hopbed/hopbed/netem/wifi"
 )
 
 // maxLine bounds an order or reply: the configuration or report of 1,000 nodes
@@ -195,13 +195,17 @@ func (s *server) orders(lines *bufio.Scanner) {
 // obey runs on the pacing thread.
 func (s *server) obey(o *order) {
 	var err error
-	switch n := len(s.core.devs); {
+	switch nodes := s.core.cfg.Nodes; {
 	case o.Begin != nil:
 		err = s.core.marks.begin(o.Begin)
+	case o.Loss != nil && s.core.medium == nil:
+		err = errors.New("emulator: a loss on the radio, but no node has one")
 	case o.Loss != nil:
 		err = s.core.medium.SetLoss(o.Loss.From, o.Loss.To, o.Loss.P)
-	case o.Node != nil && (o.Node.Node < 0 || o.Node.Node >= n):
-		err = fmt.Errorf("emulator: node %d does not exist (there are %d)", o.Node.Node, n)
+	case o.Node != nil && (o.Node.Node < 0 || o.Node.Node >= len(nodes)):
+		err = fmt.Errorf("emulator: node %d does not exist (there are %d)", o.Node.Node, len(nodes))
+	case o.Node != nil && nodes[o.Node.Node].NoRadio:
+		err = fmt.Errorf("emulator: node %d (%s) has no radio to switch", o.Node.Node, nodes[o.Node.Node].Name)
 	case o.Node != nil:
 		s.core.medium.SetNodeUp(o.Node.Node, o.Node.Up)
 	case o.Stop:
@@ -254,18 +258,28 @@ func (s *server) report() *Report {
 	}
 	r.Whole.Host.Pressure, r.Whole.Host.Steal = diff(end.pressure, s.seen[before].pressure), diff(end.steal, s.seen[before].steal)
 	r.Measured.Host.Pressure, r.Measured.Host.Steal = diff(to.pressure, from.pressure), diff(to.steal, from.steal)
-	for i, n := range s.core.cfg.Nodes {
-		nr := NodeReport{Name: n.Name, Stats: m.stats[i], Frames: m.frames[i]}
-		for ac := range wifi.NumAC {
-			nr.Queues[ac] = m.queues[i][ac]
-		}
+	device := func(i int) (c tap.Counters, lack string) {
 		if err := errors.Join(from.errs[i], to.errs[i]); err != nil {
-			nr.DeviceError = err.Error()
-		} else {
-			nr.Device = to.devices[i].Sub(from.devices[i])
-			r.RingDrops += nr.Device.TransmitDropped
+			return c, err.Error()
 		}
+		c = to.devices[i].Sub(from.devices[i])
+		r.RingDrops += c.TransmitDropped
+		return c, ""
+	}
+	for i, n := range s.core.cfg.Nodes {
+		nr := NodeReport{Name: n.Name, Stats: m.stats[i], Frames: m.frames[i], Queues: m.queues[i]}
+		nr.Device, nr.DeviceError = device(i)
 		r.Nodes = append(r.Nodes, nr)
+	}
+	for i, p := range s.core.cfg.Pipes {
+		r.Pipes = append(r.Pipes, [2]pipe.Stats(m.pipes[2*i:]))
+		var ends [2]EndReport
+		for e, end := range p.Ends {
+			dev := len(s.core.cfg.Nodes) + 2*i + e
+			ends[e] = EndReport{Node: end.Node, Interface: end.Interface, Frames: m.frames[dev]}
+			ends[e].Device, ends[e].DeviceError = device(dev)
+		}
+		r.PipeEnds = append(r.PipeEnds, ends)
 	}
 	return r
 }

@@ -20,7 +20,7 @@ const (
 	WriteError = 1e-4                    // tolerated share of frames that a node's kernel refused
 )
 
-// The bounds of a standstill: the longest time in which the medium did nothing
+// The bounds of a standstill: the longest time in which the emulator did nothing
 // although it had something to do. Few events are late in it, so the quantiles
 // do not see it: a flow stands still as well, and a second without traffic is
 // three late events in a thousand. It costs goodput in proportion to the
@@ -83,7 +83,7 @@ func Judge(r *Report) Verdict {
 		warn("only %d events: the lateness quantiles mean little", l.Events)
 	}
 	if r.RingDrops > 0 {
-		warn("%d frames were dropped between a node's kernel and the emulator: losses that the medium did not cause", r.RingDrops)
+		warn("%d frames were dropped between a node's kernel and the emulator: losses that no link caused", r.RingDrops)
 	}
 	f := &r.Measured.Frames
 	if f.WriteErrors > 0 {
@@ -98,11 +98,18 @@ func Judge(r *Report) Verdict {
 		invalid("%d reads from the nodes' devices failed", f.ReadErrors)
 	}
 	if f.Unknown > 0 {
-		warn("%d frames went to hardware addresses that no node has", f.Unknown)
+		warn("%d frames went over the radio to hardware addresses that no radio reaches", f.Unknown)
 	}
 	for i := range r.Nodes {
 		if e := r.Nodes[i].DeviceError; e != "" {
 			warn("node %s: no device counters: %s", r.Nodes[i].Name, e)
+		}
+	}
+	for i := range r.PipeEnds {
+		for _, end := range r.PipeEnds[i] {
+			if end.DeviceError != "" {
+				warn("pipe %d, interface %s: no device counters: %s", i, end.Interface, end.DeviceError)
+			}
 		}
 	}
 	v.Valid = len(v.Reasons) == 0

@@ -9,7 +9,7 @@ const Part = "hopbed-emulator"
 
 // wireVersion is the version of the messages. Both sides are normally the same
 // binary; the check is for the case of a binary that was replaced meanwhile.
-const wireVersion = 1
+const wireVersion = 2
 
 // An order is one line on the emulator's standard input, answered by one reply
 // with the same sequence number on its standard output. The first order is the

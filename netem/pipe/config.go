@@ -16,7 +16,8 @@ type Config struct {
 	// TraceOffset is where in the trace the run begins.
 	TraceOffset vtime.Duration
 	// Epoch is the engine's time at which the run begins: the times of Schedule
-	// and TraceOffset count from it. It must not lie ahead of New.
+	// and TraceOffset count from it. It must not lie ahead of New, but may lie
+	// before the engine's time 0.
 	Epoch vtime.Time `json:",omitempty"`
 	// Overhead is added to each packet's length on the link (framing).
 	Overhead vtime.Bytes
@@ -115,8 +116,6 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("pipe: trace offset %v without a trace", c.TraceOffset)
 	case c.TraceOffset < 0:
 		return fmt.Errorf("pipe: trace offset %v is negative", c.TraceOffset)
-	case c.Epoch < 0:
-		return fmt.Errorf("pipe: epoch %v is negative", c.Epoch)
 	case c.Delay < 0:
 		return fmt.Errorf("pipe: delay %v is negative", c.Delay)
 	case c.Overhead < 0:

@@ -72,6 +72,12 @@ func PipeHardwareAddr(i, slot int) HardwareAddress {
 	return HardwareAddress{0x02, 'p', 0, byte(slot), byte(i >> 8), byte(i)}
 }
 
+// NodeOfPipeHardware inverts PipeHardwareAddr.
+func NodeOfPipeHardware(a HardwareAddress) (i, slot int, ok bool) {
+	i, slot = int(a[4])<<8|int(a[5]), int(a[3])
+	return i, slot, a[0] == 0x02 && a[1] == 'p' && a[2] == 0 && slot < MaxPipes && i < MaxNodes
+}
+
 func check(i int) {
 	if i < 0 || i >= MaxNodes {
 		panic(fmt.Sprintf("tap: node %d is outside the address plan (0 to %d)", i, MaxNodes-1))

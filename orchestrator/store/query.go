@@ -227,24 +227,25 @@ func (s *Store) Samples(ctx context.Context, runID int64, f func(*Sample) error)
 	return s.wrap("read samples", rows.Err())
 }
 
-// SourceSums sums up what the sources of a run's flows reported of themselves.
-type SourceSums struct {
-	Flow int `db:"flow"`
-	// SRTTUs is the mean of the smoothed round-trip times that the source's
-	// samples hold within the measured interval, in µs; missing without any.
-	SRTTUs Opt[float64] `db:"srtt_us"`
-	// RetransSegments are those that the source repeated, over the whole run.
-	RetransSegments Opt[int64] `db:"retrans_segments"`
-}
-
-// SourceSums returns a row for each flow of a run whose source took samples.
-func (s *Store) SourceSums(ctx context.Context, r *Run) ([]SourceSums, error) {
-	from := int64(r.WarmupS * 1e6)
-	to := int64((r.WarmupS + r.DurationS) * 1e6)
-	var out []SourceSums
-	err := s.r.SelectContext(ctx, &out, `SELECT flow, avg(CASE WHEN t_us BETWEEN ? AND ? THEN srtt_us END) AS srtt_us, max(retrans_segments) AS retrans_segments
-		FROM samples WHERE run_id = ? AND side = ? GROUP BY flow ORDER BY flow`, from, to, r.ID, SideSrc)
-	return out, s.wrap("read samples", err)
+// SourceRTTs returns for each flow of a run the mean of the smoothed round-trip
+// times, in µs, that its source's samples hold within the measured interval. A
+// flow without such samples is not in it.
+func (s *Store) SourceRTTs(ctx context.Context, r *Run) (map[int]float64, error) {
+	var rows []struct {
+		Flow int     `db:"flow"`
+		RTT  float64 `db:"rtt"`
+	}
+	err := s.r.SelectContext(ctx, &rows, `SELECT flow, avg(srtt_us) AS rtt FROM samples
+		WHERE run_id = ? AND side = ? AND srtt_us IS NOT NULL AND t_us BETWEEN ? AND ? GROUP BY flow`,
+		r.ID, SideSrc, int64(r.WarmupS*1e6), int64((r.WarmupS+r.DurationS)*1e6))
+	if err != nil {
+		return nil, s.wrap("read samples", err)
+	}
+	rtt := make(map[int]float64, len(rows))
+	for _, r := range rows {
+		rtt[r.Flow] = r.RTT
+	}
+	return rtt, nil
 }
 
 // DataFrames returns how many data frames of Hop each flow of a run made its

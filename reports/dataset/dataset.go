@@ -18,6 +18,8 @@ type Set struct {
 	Runs     []store.Run // all, valid or not, in the order in which they were saved
 	Groups   []Group     // in the order of the plan
 	Warnings []string    // about the whole campaign
+	// From names the database where campaigns of several are spoken of, else "".
+	From string
 
 	st *store.Store
 }

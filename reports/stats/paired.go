@@ -60,6 +60,50 @@ func MedianRatio(a, b Blocks, seed uint64, stat func([]float64) float64) Estimat
 	return judgeRatio(e)
 }
 
+// MedianDifference estimates the median over repetitions of stat(a)−stat(b)
+// within each repetition.
+func MedianDifference(a, b Blocks, seed uint64, stat func([]float64) float64) Estimate {
+	mustPair(a, b)
+	each := make([]float64, len(a))
+	for i := range a {
+		each[i] = stat(a[i]) - stat(b[i])
+	}
+	e := Bootstrap(len(a), seed, func(r []int) float64 {
+		x := make([]float64, len(r))
+		for i, j := range r {
+			x[i] = each[j]
+		}
+		return Median(x)
+	})
+	if e.Contains(0) {
+		e.warn("interval includes 0: a difference is not shown")
+	}
+	return e
+}
+
+// CountRatio compares two counts of rare events, such as losses or time-outs.
+type CountRatio struct {
+	A, B float64 // events
+	// Log is the logarithm of the ratio of the rates A/exposure and B/exposure,
+	// Error its standard error √(1/A + 1/B), as if the events were independent
+	// (Poisson). Losses come in bursts: it is a lower bound.
+	Log, Error float64
+}
+
+// RatioOfCounts compares a events per unit of exposure with b. Where either
+// count is 0, half an event is added to both (Haldane, Ann. Hum. Genet. 20,
+// 1956; Anscombe, Biometrika 43, 1956), so that the error says how little is
+// known. The exposures must be positive.
+func RatioOfCounts(a, exposureA, b, exposureB float64) CountRatio {
+	c := CountRatio{A: a, B: b}
+	if a == 0 || b == 0 {
+		a, b = a+0.5, b+0.5
+	}
+	c.Log = math.Log(a / exposureA * exposureB / b)
+	c.Error = math.Sqrt(1/a + 1/b)
+	return c
+}
+
 func mustPair(a, b Blocks) {
 	if len(a) != len(b) {
 		panic("stats: the sides of a ratio have different repetitions")

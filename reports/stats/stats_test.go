@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -247,5 +248,56 @@ func TestMedianRatioCountsNothingAgainstNothing(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("no warning about it: %v", e.Warnings)
+	}
+}
+
+func TestMedianDifference(t *testing.T) {
+	a, b := Blocks{{3}, {5}, {9}, {4}, {8}}, Blocks{{1}, {4}, {2}, {5}, {3}}
+	e := MedianDifference(a, b, 1, Sum) // 2, 1, 7, −1, 5
+	near(t, "difference", e.Value, 2, 0)
+	if !e.HasInterval || e.Lo < -1 || e.Hi > 7 || e.Lo > 2 || e.Hi < 2 || e.N != 5 {
+		t.Errorf("interval %+v", e)
+	}
+	same := MedianDifference(a, a, 1, Sum)
+	near(t, "no difference", same.Value, 0, 0)
+	if !strings.Contains(strings.Join(same.Warnings, "; "), "includes 0") {
+		t.Errorf("warnings %v", same.Warnings)
+	}
+}
+
+// The error of the logarithm of a ratio of counts, against the spread that
+// Poisson-distributed counts have when they are drawn.
+func TestRatioOfCounts(t *testing.T) {
+	c := RatioOfCounts(400, 2, 100, 1)
+	near(t, "ratio of rates", math.Exp(c.Log), 2, 1e-12)
+	near(t, "error", c.Error, math.Sqrt(0.0125), 1e-12)
+
+	rng := rand.New(rand.NewPCG(1, 2))
+	poisson := func(mean float64) float64 { // arrivals of rate 1 until mean
+		n := -1.0
+		for at := 0.0; at < mean; n++ {
+			at += rng.ExpFloat64()
+		}
+		return n
+	}
+	var logs []float64
+	for range 4000 {
+		logs = append(logs, math.Log(poisson(60)/poisson(90)))
+	}
+	mean := Mean(logs)
+	var sq float64
+	for _, l := range logs {
+		sq += (l - mean) * (l - mean)
+	}
+	near(t, "drawn spread", math.Sqrt(sq/float64(len(logs))), RatioOfCounts(60, 1, 90, 1).Error, 0.01)
+
+	none := RatioOfCounts(0, 1, 0, 1)
+	near(t, "nothing over nothing", none.Log, 0, 0)
+	near(t, "its error", none.Error, 2, 1e-12)
+	if few := RatioOfCounts(3, 1, 0, 1); few.Log < 1 || few.Log > 2*few.Error {
+		t.Errorf("three events against none: %+v", few)
+	}
+	if many := RatioOfCounts(60, 1, 0, 1); many.Log < 2*many.Error {
+		t.Errorf("sixty events against none: %+v", many)
 	}
 }

@@ -1,0 +1,135 @@
+package dataset
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/hopbed/hopbed/reports/stats"
+)
+
+// Quantity is something by which two sides of a comparison are compared.
+type Quantity string
+
+// The quantities. Each has one value in a repetition.
+const (
+	QuantityGoodput        Quantity = "goodput"             // sum over flows, b/s
+	QuantityCompletionTime Quantity = "completion_time"     // mean over sized flows, s
+	QuantityRetransmitted  Quantity = "retransmitted_share" // of the bytes that the sources sent, sums over flows
+	QuantityRTT            Quantity = "rtt"                 // mean of the sources' smoothed round-trip times, s
+	QuantityTimeouts       Quantity = "timeouts"            // retransmission time-outs per flow and minute
+	QuantityFrames         Quantity = "data_frames"         // Hop's, of all nodes, repeats included
+	QuantityJainIndex      Quantity = "jain"                // over the flows' goodputs
+)
+
+// segmentBytes turns repeated bytes into segments, on which a ratio's error
+// depends: the payload of a full segment without options over Ethernet's MTU.
+const segmentBytes = 1460
+
+// repValues are the quantities of one repetition; NaN is a value that is not
+// there.
+type repValues struct {
+	goodput, completion, retrans, rtt, timeouts, frames, jain float64
+
+	segmentsAgain, minuteTimeouts count
+}
+
+// count is a number of events and what they are counted over.
+type count struct{ events, exposure float64 }
+
+// quantities is the table of what is compared.
+var quantities = []struct {
+	quantity   Quantity
+	value      func(*repValues) float64
+	count      func(*repValues) count // nil where the value is no count
+	ratio      bool
+	difference bool
+}{
+	{QuantityGoodput, func(v *repValues) float64 { return v.goodput }, nil, true, false},
+	{QuantityCompletionTime, func(v *repValues) float64 { return v.completion }, nil, true, false},
+	{QuantityRetransmitted, func(v *repValues) float64 { return v.retrans }, func(v *repValues) count { return v.segmentsAgain }, true, false},
+	{QuantityRTT, func(v *repValues) float64 { return v.rtt }, nil, true, false},
+	{QuantityTimeouts, func(v *repValues) float64 { return v.timeouts }, func(v *repValues) count { return v.minuteTimeouts }, true, true},
+	{QuantityFrames, func(v *repValues) float64 { return v.frames }, nil, true, false},
+	{QuantityJainIndex, func(v *repValues) float64 { return v.jain }, nil, false, true},
+}
+
+// hasTCP tells transports whose sources report what TCP reports of itself.
+func hasTCP(transport string) bool {
+	family, _, _ := strings.Cut(transport, "/")
+	return family == "tcp" || family == "hop-by-hop-tcp"
+}
+
+// measure takes the quantities of a repetition.
+func (s *Set) measure(ctx context.Context, transport string, r *Rep) (*repValues, error) {
+	nan := math.NaN()
+	v := &repValues{goodput: nan, completion: nan, retrans: nan, rtt: nan, timeouts: nan, frames: nan, jain: nan}
+	if len(r.Flows) == 0 {
+		return v, nil
+	}
+	var times []float64
+	var sent, again float64
+	for i := range r.Flows {
+		f := &r.Flows[i]
+		end := f.StopS
+		if f.Size.OK {
+			t, _ := CompletionTime(&r.Run, f)
+			times = append(times, t)
+			end = f.StartS + t
+		}
+		if f.SentBytes.OK && f.RetransBytes.OK {
+			sent += float64(f.SentBytes.V)
+			again += float64(f.RetransBytes.V)
+		}
+		if f.Timeouts.OK {
+			v.minuteTimeouts.events += float64(f.Timeouts.V)
+			v.minuteTimeouts.exposure += math.Max(0, end-f.StartS) / 60
+		}
+	}
+	if r.Sized {
+		v.completion = stats.Mean(times)
+	} else {
+		v.goodput = stats.Sum(r.Goodputs())
+		if len(r.Flows) > 1 {
+			v.jain = stats.Jain(r.Goodputs())
+		}
+	}
+	if !hasTCP(transport) {
+		return v, s.frames(ctx, r, v)
+	}
+	if sent > 0 {
+		v.retrans = again / sent
+		v.segmentsAgain = count{math.Ceil(again / segmentBytes), sent / segmentBytes}
+	}
+	if c := v.minuteTimeouts; c.exposure > 0 {
+		v.timeouts = c.events / c.exposure
+	}
+	rtt, err := s.st.SourceRTTs(ctx, &r.Run)
+	if err != nil {
+		return nil, err
+	}
+	var all []float64
+	for i := range r.Flows {
+		if us, ok := rtt[r.Flows[i].Flow]; ok {
+			all = append(all, us/1e6)
+		}
+	}
+	v.rtt = stats.Mean(all)
+	return v, nil
+}
+
+// frames sums up the data frames that the repetition's flows made nodes send.
+func (s *Set) frames(ctx context.Context, r *Rep, v *repValues) error {
+	sent, err := s.st.DataFrames(ctx, r.Run.ID)
+	if err != nil {
+		return err
+	}
+	var sum int64
+	for i := range r.Flows {
+		sum += sent[r.Flows[i].Flow]
+	}
+	if sum > 0 {
+		v.frames = float64(sum)
+	}
+	return nil
+}

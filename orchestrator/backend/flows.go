@@ -56,6 +56,7 @@ func CollectFlows(rec *store.RunRecord, s *plan.Scenario, results []*proto.Resul
 // is missing or damaged has no goodput at all.
 func settle(row *store.Flow, s *plan.Scenario, a sides) {
 	c := s.Config()
+	g := &c.Flows[s.Flows[row.Flow].Group]
 	if a.src == nil || a.dst == nil {
 		row.Status, row.Error = store.FlowFailed, missing(a)
 		return
@@ -87,7 +88,7 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 		}
 		row.Counters["relay_max_held_bytes"] = max(row.Counters["relay_max_held_bytes"], int64(r.MaxHeld))
 	}
-	if c.Flows[s.Flows[row.Flow].Group].Transport.Family() == spec.FamilyHop {
+	if g.Transport.Family() == spec.FamilyHop {
 		row.Blocks = store.Some(a.dst.Blocks)
 		row.CorruptBlocks = store.Some(a.dst.Corrupt)
 		row.Counters["blocks_acknowledged"] = a.src.Blocks
@@ -96,8 +97,9 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 		row.CompletionS = store.Some(a.dst.FinishedAt.Seconds())
 	}
 	row.Status, row.Error = verdict(row, a)
+	from, to := measured(c, g)
 	if row.Status != store.FlowFailed {
-		if err := measuredOverInterval(c, a.dst); err != nil {
+		if err := measuredOverInterval(from, to, a.dst); err != nil {
 			row.Status, row.Error = store.FlowFailed, err.Error()
 		}
 	}
@@ -105,7 +107,7 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 		return
 	}
 	row.Bytes = int64(a.dst.Bytes)
-	row.GoodputBps = store.Goodput(row.Bytes, c.Duration.Seconds())
+	row.GoodputBps = store.Goodput(row.Bytes, to.Sub(from).Seconds())
 }
 
 func verdict(row *store.Flow, a sides) (store.FlowStatus, string) {
@@ -135,15 +137,18 @@ func missing(a sides) string {
 }
 
 // measuredOverInterval checks that the destination read its counter at the
-// ends of the measured interval.
-func measuredOverInterval(c *spec.Config, dst *proto.FlowResult) error {
+// ends of the flow's part of the measured interval.
+func measuredOverInterval(from, to vtime.Time, dst *proto.FlowResult) error {
+	if from == to {
+		return fmt.Errorf("the flow was not meant to run in any part of the measured interval")
+	}
 	if dst.MeasuredTo == 0 && dst.Total == 0 {
 		return nil // nothing ever arrived: there was nobody to read a counter
 	}
-	slack := vtime.Duration(measuredSlack * float64(c.Duration))
-	from, to := dst.MeasuredFrom.Sub(vtime.Time(c.Warmup)), dst.MeasuredTo.Sub(vtime.Time(c.Warmup+c.Duration))
-	if from > slack || from < -slack || to > slack || to < -slack {
-		return fmt.Errorf("the destination read its counter %v and %v off the measured interval's ends (allowed: %v)", from, to, slack)
+	slack := vtime.Duration(measuredSlack * float64(to.Sub(from)))
+	early, late := dst.MeasuredFrom.Sub(from), dst.MeasuredTo.Sub(to)
+	if early > slack || early < -slack || late > slack || late < -slack {
+		return fmt.Errorf("the destination read its counter %v and %v off the measured interval's ends (allowed: %v)", early, late, slack)
 	}
 	return nil
 }

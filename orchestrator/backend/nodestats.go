@@ -3,10 +3,23 @@ package backend
 import (
 	"strings"
 
+	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
+
+// RadioRows are the rows of all nodes that have a radio; stats gives a node's
+// counters of the measured interval.
+func RadioRows(t *topology.Topology, stats func(node int) *wifi.NodeStats) []store.NodeStat {
+	var rows []store.NodeStat
+	for i := range t.Nodes {
+		if t.Nodes[i].Radio {
+			rows = append(rows, NodeStats(i, stats(i))...)
+		}
+	}
+	return rows
+}
 
 // NodeStats are the rows of one node: one per access category that was used,
 // and the sum.

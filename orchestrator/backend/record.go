@@ -28,23 +28,39 @@ func NewRecord(s *plan.Scenario, address func(node int) string) *store.RunRecord
 		rec.Run.Params[p.Name] = p.Value
 	}
 	for _, n := range s.Topology.Nodes {
-		rec.Nodes = append(rec.Nodes, store.Node{
-			Node: n.ID, Name: n.Name, Address: address(n.ID),
-			XM: store.Some(float64(n.Position.X)), YM: store.Some(float64(n.Position.Y)),
-			Facts: store.Facts{},
-		})
+		row := store.Node{Node: n.ID, Name: n.Name, Address: address(n.ID), Wired: !n.Radio, Bridge: n.Bridge, Facts: store.Facts{}}
+		if n.Radio {
+			row.XM, row.YM = store.Some(float64(n.Position.X)), store.Some(float64(n.Position.Y))
+		}
+		rec.Nodes = append(rec.Nodes, row)
 	}
 	routed := map[[2]int]bool{}
 	for _, f := range s.Flows {
-		for i := 1; i < len(f.Path); i++ {
-			routed[[2]int{f.Path[i-1], f.Path[i]}] = true
-		}
+		markRouted(routed, s.Topology, f.Path)
 		rec.Flows = append(rec.Flows, newFlow(c, f))
 	}
 	for _, l := range s.Topology.Links {
 		rec.Links = append(rec.Links, newLink(s.Topology, l, routed[[2]int{l.From, l.To}]))
 	}
+	rec.Pipes = PipeRows(s, nil)
 	return rec
+}
+
+// markRouted notes the radio links along a path: between two neighbours of the
+// path there may be bridges, and wired links.
+func markRouted(routed map[[2]int]bool, t *topology.Topology, path []int) {
+	for i := 1; i < len(path); i++ {
+		for at, links := path[i-1], 0; at != path[i] && links <= len(t.Nodes); links++ {
+			e, ok := t.Egress(at, path[i])
+			if !ok {
+				break
+			}
+			if e.Pipe == topology.RadioEgress {
+				routed[[2]int{at, e.Next}] = true
+			}
+			at = e.Next
+		}
+	}
 }
 
 func newFlow(c *spec.Config, f topology.Flow) store.Flow {
@@ -52,7 +68,7 @@ func newFlow(c *spec.Config, f topology.Flow) store.Flow {
 	row := store.Flow{
 		Flow: f.ID, Transport: string(g.Transport), Workload: string(g.Workload.Kind),
 		Src: f.Src, Dst: f.Dst, Hops: f.Hops(), Path: f.Path,
-		StartS: startOf(c, &g).Seconds(), StopS: (c.Warmup + c.Duration).Seconds(),
+		StartS: startOf(c, &g).Seconds(), StopS: stopOf(c, &g).Seconds(),
 		Status: store.FlowFailed, Error: "the run gave no result for this flow",
 		Counters: store.Counters{},
 	}

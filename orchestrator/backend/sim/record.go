@@ -15,9 +15,10 @@ import (
 // live runs.
 func (w *world) record() *store.RunRecord {
 	rec := w.rec
-	for i := range w.s.Topology.Nodes {
-		rec.NodeStats = append(rec.NodeStats, backend.NodeStats(i, w.med.Stats(i))...)
+	if w.med != nil {
+		rec.NodeStats = backend.RadioRows(w.s.Topology, w.med.Stats)
 	}
+	rec.Pipes = backend.PipeRows(w.s, w.net.PipeStats())
 	results := w.net.Account(w.end)
 	backend.CollectFlows(rec, w.s, results)
 	for i, r := range results {

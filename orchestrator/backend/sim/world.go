@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -18,7 +19,7 @@ import (
 type world struct {
 	s      *plan.Scenario
 	eng    *des.Engine
-	med    *wifi.Medium
+	med    *wifi.Medium // nil: no node has a radio
 	net    *simnet.Net
 	rec    *store.RunRecord
 	series *series
@@ -36,32 +37,70 @@ func newWorld(s *plan.Scenario) (*world, error) {
 	}
 	w := &world{s: s, eng: des.New(), warmup: vtime.Time(c.Warmup), end: vtime.Time(c.Warmup + c.Duration)}
 	flows := backend.Orders(s, tap.Addr)
-	w.net, err = simnet.New(w.eng, simnet.Config{
+	cfg := simnet.Config{
 		Seed: s.Seed, Nodes: len(t.Nodes), Routes: t.Routes, Flows: flows,
 		Warmup: w.warmup, End: w.end, Hop: hop, TCP: tcp.DefaultConfig(),
-	})
-	if err != nil {
-		return nil, err
 	}
-	if w.med, err = wifi.NewMedium(w.eng, s.Seed, t.Channel, []wifi.MAC{t.MAC}, w.net); err != nil {
-		return nil, err
-	}
-	w.net.Attach(w.med)
-	if c.Radio.Drop > 0 {
-		for from := range t.Nodes {
-			for to := range t.Nodes {
-				if from == to {
-					continue
-				}
-				if err := w.med.SetLoss(from, to, c.Radio.Drop); err != nil {
-					return nil, err
-				}
-			}
+	if len(t.Pipes) > 0 {
+		cfg.Links = links{t}
+		for _, p := range t.Pipes {
+			cfg.Pipes = append(cfg.Pipes, simnet.Pipe{ID: p.ID, Ends: p.Ends, Slot: p.Slot, Config: p.Config})
 		}
+	}
+	if w.net, err = simnet.New(w.eng, cfg); err != nil {
+		return nil, err
+	}
+	if err := w.addMedium(); err != nil {
+		return nil, err
 	}
 	w.rec = backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })
 	w.series = newSeries(flows, w.end, c.Sample)
 	return w, nil
+}
+
+// links is the topology as the network sees it.
+type links struct{ t *topology.Topology }
+
+// Egress implements simnet.Links.
+func (l links) Egress(from, via int) (simnet.Egress, bool) {
+	e, ok := l.t.Egress(from, via)
+	return simnet.Egress(e), ok
+}
+
+// addMedium makes the medium, where any node has a radio.
+func (w *world) addMedium() error {
+	t := w.s.Topology
+	if len(t.Mute()) == len(t.Nodes) {
+		return nil
+	}
+	var err error
+	if w.med, err = wifi.NewMedium(w.eng, w.s.Seed, t.Channel, []wifi.MAC{t.MAC}, w.net); err != nil {
+		return err
+	}
+	w.net.Attach(w.med)
+	drop := w.s.Config().Radio.Drop
+	if drop == 0 {
+		return nil
+	}
+	for from := range t.Nodes {
+		for to := range t.Nodes {
+			if from == to {
+				continue
+			}
+			if err := w.med.SetLoss(from, to, drop); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resetStats begins the measured interval.
+func (w *world) resetStats() {
+	if w.med != nil {
+		w.med.ResetStats()
+	}
+	w.net.ResetStats()
 }
 
 // tick is how often a run looks whether it is still wanted, and says how far it
@@ -75,7 +114,7 @@ func (w *world) run(ctx context.Context, tell backend.Progress) error {
 	w.net.Start()
 	w.net.Observe(0, w.series.add)
 	if w.warmup == 0 {
-		w.med.ResetStats()
+		w.resetStats()
 	}
 	nextTick, nextSample := vtime.Time(0), vtime.Time(every)
 	for now := vtime.Time(0); now < w.end; {
@@ -97,7 +136,7 @@ func (w *world) run(ctx context.Context, tell backend.Progress) error {
 		w.net.RunTo(to)
 		now = to
 		if now == w.warmup {
-			w.med.ResetStats()
+			w.resetStats()
 		}
 		if now == nextSample {
 			w.net.Observe(now, w.series.add)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
+	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
@@ -23,11 +25,21 @@ type Options struct {
 	Resume  bool
 	Version string      // of this program
 	Host    store.Facts // of this machine
+
+	part part // among the campaigns of one command
+}
+
+// part says where a campaign stands among those of one command.
+type part struct {
+	number, of int           // from 1
+	first      int64         // id of the first of them, 0 for none yet
+	later      time.Duration // estimate for those after it
 }
 
 // Summary is how a campaign ended.
 type Summary struct {
 	CampaignID                int64
+	Backend                   string
 	Complete, Invalid, Failed int // of the whole plan, earlier invocations included
 	Interrupted               bool
 	Wall                      time.Duration
@@ -48,7 +60,12 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	sum := Summary{CampaignID: c.ID}
+	sum := Summary{CampaignID: c.ID, Backend: c.Backend}
+	if o.part.first != 0 {
+		if err := o.Store.JoinCampaigns(ctx, o.part.first, c.ID); err != nil {
+			return sum, err
+		}
+	}
 	var todo []plan.Run
 	var length vtime.Duration
 	for _, r := range o.Plan.Runs {
@@ -60,12 +77,13 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 		length += r.Length()
 	}
 	if c.Status == store.CampaignComplete {
-		o.Observe.Warn(fmt.Sprintf("campaign %d of this file with these settings is complete: nothing is missing; leave --resume out to run it again", c.ID))
+		o.Observe.Warn(fmt.Sprintf("campaign %d of this file with these settings on %s is complete: nothing is missing; leave --resume out to run it again", c.ID, c.Backend))
 		return sum, nil
 	}
 	o.Observe.CampaignStarted(Campaign{
 		ID: c.ID, Name: c.Name, Backend: c.Backend, Quick: c.Quick, Runs: len(todo), Finished: sum.Complete,
 		Expected: Estimate(o.Backend, len(todo), length), Database: o.Store.Path(),
+		Part: max(1, o.part.number), Parts: max(1, o.part.of), Later: o.part.later,
 	})
 	err = newCrew(o, c, todo).work(ctx, &sum)
 	sum.Wall = time.Since(began)
@@ -111,15 +129,28 @@ func openCampaign(ctx context.Context, o Options) (*store.Campaign, map[store.Ru
 			done, err := o.Store.Done(ctx, c.ID)
 			return c, done, err
 		}
-		o.Observe.Warn("nothing to resume: no unfinished campaign of this file with these settings in " + o.Store.Path() + "; starting a new one")
+		o.Observe.Warn("nothing to resume: no unfinished campaign of this file with these settings on " + o.Backend.Name() + " in " + o.Store.Path() + "; starting a new one")
 	}
 	c := &store.Campaign{
 		Name: base.Name, Title: base.Title, Backend: o.Backend.Name(), Seed: store.Seed(base.Seed), Quick: e.Quick,
 		Planned: int64(len(o.Plan.Runs)), Reference: base.Reference, FileText: text, FileSHA256: sha256Hex(text),
-		Version: o.Version, HostFacts: o.Host,
+		Version: o.Version, HostFacts: facts(o.Host, e),
 	}
 	_, err := o.Store.CreateCampaign(ctx, c)
 	return c, nil, err
+}
+
+// facts are those of the host, and of the files that the experiment names: their
+// text is not kept.
+func facts(host store.Facts, e *spec.Experiment) store.Facts {
+	out := maps.Clone(host)
+	if out == nil {
+		out = store.Facts{}
+	}
+	for _, f := range e.Files() {
+		out["file "+f.Path] = fmt.Sprintf("%d bytes, sha256 %s", f.Bytes, f.SHA256)
+	}
+	return out
 }
 
 // finish records the campaign's end. It must work when the user's context has

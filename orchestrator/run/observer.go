@@ -16,6 +16,10 @@ type Campaign struct {
 	Finished int           // runs that an earlier invocation finished (--resume)
 	Expected time.Duration // wall-clock estimate of the runs to carry out
 	Database string
+	// One command may carry campaigns out on several back ends: this is number
+	// Part of Parts, and those after it are expected to take Later.
+	Part, Parts int
+	Later       time.Duration
 }
 
 // RunInfo names a run for people.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"github.com/hopbed/hopbed/experiments/spec"
@@ -21,6 +22,10 @@ func Text(e *spec.Experiment) string {
 	}
 	for _, a := range e.Sets() {
 		b.WriteString("# run with --set " + a.Key + "=" + strings.ReplaceAll(a.Value, "\n", " ") + "\n")
+	}
+	// A file that changed makes another experiment, though the text is the same.
+	for _, f := range e.Files() {
+		b.WriteString("# with the file " + strconv.Quote(f.Path) + ", sha256 " + f.SHA256 + "\n")
 	}
 	return b.String()
 }

@@ -139,6 +139,9 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
+// Suggest returns the candidate that was probably meant, quoted, or "".
+func Suggest(word string, candidates []string) string { return suggest(word, candidates) }
+
 // suggest returns the candidate that was probably meant, quoted, or "".
 func suggest(word string, candidates []string) string {
 	if len(word) > 64 {

@@ -61,6 +61,7 @@ type Table struct {
 	next []int32
 	hops []int32
 	cost []float64
+	arc  []int32 // of a table of arcs
 }
 
 // NextHop returns the neighbour to which i sends what is for dst; false when

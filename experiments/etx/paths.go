@@ -21,26 +21,35 @@ func linkCost(m Metric, etx float64) int64 {
 }
 
 // label is the quality of a node's path to the destination; less is better in
-// the order cost, hops, next hop.
+// the order cost, hops, rank, next hop, arc. The small numbers share words, so
+// that comparing is quick.
 type label struct {
-	cost int64
-	hops int32
-	next int32
+	cost   int64
+	length uint64 // hops, rank
+	way    uint64 // next hop, arc
 }
+
+func pack(high, low int32) uint64 { return uint64(uint32(high))<<32 | uint64(uint32(low)) }
+
+func (l label) hops() int32 { return int32(l.length >> 32) }
+func (l label) next() int32 { return int32(l.way >> 32) }
+func (l label) arc() int32  { return int32(l.way) }
 
 func (a label) less(b label) bool {
 	if a.cost != b.cost {
 		return a.cost < b.cost
 	}
-	if a.hops != b.hops {
-		return a.hops < b.hops
+	if a.length != b.length {
+		return a.length < b.length
 	}
-	return a.next < b.next
+	return a.way < b.way
 }
 
+// edge is a way into a node.
 type edge struct {
-	to   int32
-	cost int64
+	from, arc int32
+	cost      int64
+	length    uint64 // one hop, and the rank
 }
 
 // ShortestPaths computes the paths between all nodes that minimise the metric:
@@ -48,26 +57,34 @@ type edge struct {
 // hops from node to node is the path itself. Ties are broken by the number of
 // hops, then by the smaller id of the next hop.
 func ShortestPaths(g *Graph, m Metric) *Table {
-	n := g.n
-	t := &Table{n: n, next: make([]int32, n*n), hops: make([]int32, n*n), cost: make([]float64, n*n)}
-	in := make([][]edge, n) // in[v] are the links u → v
-	for u := range n {
-		for v := range n {
+	in := make([][]edge, g.n) // in[v] are the links u → v
+	for u := range g.n {
+		for v := range g.n {
 			if u == v {
 				continue
 			}
 			if c := linkCost(m, g.LinkETX(u, v)); c > 0 {
-				in[v] = append(in[v], edge{int32(u), c})
+				in[v] = append(in[v], edge{int32(u), 0, c, pack(1, 0)})
 			}
 		}
 	}
+	return dijkstra(in, nil)
+}
+
+func dijkstra(in [][]edge, pass func(in, out int) bool) *Table {
+	n := len(in)
+	t := &Table{n: n, next: make([]int32, n*n), hops: make([]int32, n*n), cost: make([]float64, n*n)}
+	if pass != nil {
+		t.arc = make([]int32, n*n)
+	}
+	none := label{math.MaxInt64, math.MaxUint64, pack(-1, -1)}
 	best := make([]label, n)
 	var h heap
 	for dst := range n {
 		for i := range best {
-			best[i] = label{math.MaxInt64, math.MaxInt32, math.MaxInt32}
+			best[i] = none
 		}
-		best[dst] = label{0, 0, -1}
+		best[dst] = label{way: pack(-1, -1)}
 		h = append(h[:0], item{best[dst], int32(dst)})
 		for len(h) > 0 {
 			it := h.pop()
@@ -75,10 +92,13 @@ func ShortestPaths(g *Graph, m Metric) *Table {
 				continue // a better one came after it was put here
 			}
 			for _, e := range in[it.node] {
-				l := label{it.label.cost + e.cost, it.label.hops + 1, it.node}
-				if l.less(best[e.to]) {
-					best[e.to] = l
-					h.push(item{l, e.to})
+				if pass != nil && it.node != int32(dst) && !pass(int(e.arc), int(it.label.arc())) {
+					continue
+				}
+				l := label{it.label.cost + e.cost, it.label.length + e.length, pack(it.node, e.arc)}
+				if l.less(best[e.from]) {
+					best[e.from] = l
+					h.push(item{l, e.from})
 				}
 			}
 		}
@@ -88,7 +108,10 @@ func ShortestPaths(g *Graph, m Metric) *Table {
 			case l.cost == math.MaxInt64:
 				t.next[k], t.hops[k], t.cost[k] = -1, Unreachable, math.Inf(1)
 			default:
-				t.next[k], t.hops[k], t.cost[k] = l.next, l.hops, float64(l.cost)/micro
+				t.next[k], t.hops[k], t.cost[k] = l.next(), l.hops(), float64(l.cost)/micro
+			}
+			if t.arc != nil {
+				t.arc[k] = l.arc()
 			}
 		}
 	}

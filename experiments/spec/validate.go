@@ -54,7 +54,9 @@ func (k *check) all() {
 	k.topology()
 	k.radio()
 	k.mac()
+	k.transports()
 	k.flows()
+	k.backends()
 	if k.c.Duration > 0 && k.c.Sample > k.c.Duration {
 		k.at("sample", Problem{What: "longer than the measured interval", Allowed: "up to " + k.c.Duration.String()})
 	}
@@ -71,6 +73,9 @@ func (k *check) topology() {
 	if !k.given("topology") {
 		return // reported as a missing key
 	}
+	if len(kinds) == 2 && kinds[0] == "generate" && kinds[1] == "nodes" {
+		kinds = kinds[:1] // wired nodes beside a mesh
+	}
 	if len(kinds) != 1 {
 		what := "says nothing"
 		if len(kinds) > 1 {
@@ -83,15 +88,18 @@ func (k *check) topology() {
 	case "import":
 		k.at("topology.import", Problem{What: "not available in this version: it has no reader for other tools' topology files yet",
 			Allowed: "topology.nodes with the positions, or topology.links with the delivery probabilities, copied from the file"})
+		return
 	case "inventory":
 		k.at("topology.inventory", Problem{What: "not available in this version: it has no back end for real nodes yet",
 			Allowed: "topology.generate or topology.nodes, which run on emulated nodes"})
+		return
 	case "generate":
 		k.only("links belong to listed nodes", "topology.links")
 		k.generate(t.Generate)
-	case "nodes":
-		k.nodes(t)
 	}
+	k.nodes(t)
+	k.pipes(t)
+	k.bridges(t)
 }
 
 func (k *check) generate(g *Generate) {
@@ -125,19 +133,33 @@ func (k *check) generate(g *Generate) {
 }
 
 func (k *check) nodes(t *Topology) {
-	if len(t.Nodes) < 2 || len(t.Nodes) > MaxNodes {
-		k.at("topology.nodes", Problem{Value: fmt.Sprint(len(t.Nodes)), What: "out of range", Allowed: fmt.Sprintf("2 to %d nodes", MaxNodes)})
+	all := t.AllNodes()
+	if len(all) < 2 || len(all) > MaxNodes {
+		k.at("topology.nodes", Problem{Value: fmt.Sprint(len(all)), What: "out of range", Allowed: fmt.Sprintf("2 to %d nodes", MaxNodes)})
 	}
-	names := map[string]int{}
+	names := map[string]string{}
+	generated := len(all) - len(t.Nodes)
+	for _, n := range all[:generated] {
+		names[n.Name] = "a generated node"
+	}
+	wired := map[string]bool{}
 	for i, n := range t.Nodes {
 		at := fmt.Sprintf("topology.nodes[%d]", i)
-		if j, twice := names[n.Name]; twice && n.Name != "" {
-			k.at(at+".name", Problem{What: fmt.Sprintf("topology.nodes[%d] has the same name", j), Allowed: "names that differ"})
+		if other, twice := names[n.Name]; twice && n.Name != "" {
+			k.at(at+".name", Problem{What: other + " has the same name", Allowed: "names that differ"})
 		}
-		names[n.Name] = i
-		if n.At == nil && len(t.Links) == 0 && !k.given("topology.links") {
+		names[n.Name] = at
+		wired[n.Name] = !n.Radio
+		switch {
+		case n.Radio && generated > 0:
+			k.at(at, Problem{What: "a node beside generate has no radio: the generator places those that have", Allowed: "radio: false, and a pipe to one of the others"})
+		case n.Radio && n.At == nil && len(t.Links) == 0 && !k.given("topology.links"):
 			k.at(at, Problem{What: "without listed links a node needs its place", Allowed: "at: [10m, 0m]"})
 		}
+	}
+	if len(all) > 0 && !slices.ContainsFunc(all, func(n Node) bool { return n.Radio }) {
+		k.only("no node has a radio", "radio", "mac", "topology.links", "routing.min-delivery")
+		return
 	}
 	if !k.given("topology.links") {
 		return
@@ -148,6 +170,9 @@ func (k *check) nodes(t *Topology) {
 		for key, name := range map[string]string{"from": l.From, "to": l.To} {
 			if _, ok := names[name]; !ok && name != "" {
 				k.at(at+"."+key, Problem{What: "no node has this name", Allowed: "a name in topology.nodes", Hint: suggest(name, nodeNames(t.Nodes))})
+			}
+			if wired[name] {
+				k.at(at+"."+key, Problem{What: "the node has no radio", Allowed: "a node with a radio; wired links are in topology.pipes"})
 			}
 		}
 		if l.From == l.To && l.From != "" {
@@ -293,10 +318,55 @@ func (k *check) flows() {
 			}
 			variant = f.Transport
 		}
+		k.times(f, at)
 		total += f.Count
 	}
 	if total > MaxFlows {
 		k.at("flows", Problem{Value: fmt.Sprint(total), What: "too many flows", Allowed: fmt.Sprintf("up to %d", MaxFlows)})
+	}
+}
+
+// times checks when flows begin and end.
+func (k *check) times(f *Flow, at string) {
+	end := k.c.Warmup + k.c.Duration
+	begin, why := vtime.Duration(0), "at the begin of the run"
+	switch {
+	case f.Start != nil:
+		begin, why = *f.Start, "at "+f.Start.String()
+		if k.c.Duration > 0 && *f.Start >= end {
+			k.at(at+".start", Problem{What: "not before the end of the run", Allowed: fmt.Sprintf("less than %v, warm-up and measured interval together", end)})
+			return
+		}
+	case f.Workload.Kind == Sized:
+		begin, why = k.c.Warmup, fmt.Sprintf("with the measured interval, at %v", k.c.Warmup)
+	}
+	if f.Stop != nil && *f.Stop <= begin {
+		k.at(at+".stop", Problem{What: "not after the flow's begin, " + why, Allowed: "more than " + begin.String() + ", or another start"})
+	}
+}
+
+func (k *check) transports() {
+	t := &k.c.Transports.TCP
+	if t.ReceiveWindow > 0 && t.ReceiveBuffer > 0 {
+		mss := t.MSS
+		if mss == 0 {
+			mss = defaultMSS
+		}
+		if window := vtime.Bytes(t.ReceiveWindow) * mss; window > t.ReceiveBuffer {
+			k.at("transports.tcp.receive-window", Problem{What: fmt.Sprintf("%d segments of %v are %v, more than the receive-buffer holds", t.ReceiveWindow, mss, window),
+				Allowed: fmt.Sprintf("up to %d, or a larger receive-buffer", int(t.ReceiveBuffer/mss))})
+		}
+	}
+}
+
+// defaultMSS is TCP's segment on a link of 1500 bytes with timestamps.
+const defaultMSS = 1448 * vtime.Byte
+
+func (k *check) backends() {
+	for i, b := range k.c.Backends {
+		if slices.Contains(k.c.Backends[:i], b) {
+			k.at(fmt.Sprintf("backends[%d]", i), Problem{What: "the back end is listed twice", Allowed: "each back end once"})
+		}
 	}
 }
 

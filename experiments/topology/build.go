@@ -44,8 +44,8 @@ func Build(c *spec.Config, repetition int) (*Topology, error) {
 	if err := t.place(c, shape(g)); err != nil {
 		return nil, err
 	}
-	if parts := t.Graph.Components(); len(parts) > 1 {
-		return nil, fmt.Errorf("the %s is disconnected: %s; choose a smaller spacing than %v, or more radio.tx-power", g.Kind, t.describe(parts), g.Spacing)
+	if parts := t.apart(); parts != "" {
+		return nil, fmt.Errorf("the %s is disconnected: %s; choose a smaller spacing than %v, or more radio.tx-power", g.Kind, parts, g.Spacing)
 	}
 	return t, nil
 }
@@ -54,10 +54,8 @@ func Build(c *spec.Config, repetition int) (*Topology, error) {
 // matters is whether each flow has a route.
 func (t *Topology) listed(c *spec.Config) error {
 	pos := make([]wifi.Position, len(t.Nodes))
-	for i, n := range c.Topology.Nodes {
-		if n.At != nil {
-			pos[i] = wifi.Position{X: n.At.X, Y: n.At.Y}
-		}
+	for i := range c.Topology.Nodes {
+		pos[i] = listedAt(&c.Topology.Nodes[i])
 	}
 	t.ChannelSeed = des.NewStream(t.Seed, "topology/channel").Uint64()
 	if len(c.Topology.Links) == 0 {
@@ -83,9 +81,21 @@ func (t *Topology) listed(c *spec.Config) error {
 	return nil
 }
 
+func listedAt(n *spec.Node) wifi.Position {
+	if n.At == nil {
+		return wifi.Position{}
+	}
+	return wifi.Position{X: n.At.X, Y: n.At.Y}
+}
+
 // place puts the nodes down, rates the links by the radio model and computes
 // the routes.
 func (t *Topology) place(c *spec.Config, pos []wifi.Position) error {
+	// Listed nodes beside generated ones are wired: where they are matters to
+	// drawings only.
+	for _, n := range c.Topology.AllNodes()[len(pos):] {
+		pos = append(pos, listedAt(&n))
+	}
 	for i := range t.Nodes {
 		t.Nodes[i].Position = pos[i]
 	}
@@ -125,7 +135,7 @@ func (t *Topology) rate(c *spec.Config, ch *wifi.Channel) {
 	if c.Routing.Metric == spec.MetricHops {
 		metric = etx.Hops
 	}
-	t.Routes = etx.ShortestPaths(t.Graph, metric)
+	t.connect(metric)
 }
 
 // negligible is the delivery probability below which a link that is not sensed
@@ -142,9 +152,9 @@ func (t *Topology) randomMesh(c *spec.Config, g *spec.Generate) error {
 		if err := t.place(c, scatter(s, g.Nodes, g.Area)); err != nil {
 			return err
 		}
-		if parts := t.Graph.Components(); len(parts) > 1 {
+		if parts := t.apart(); parts != "" {
 			why.disconnected++
-			why.parts = t.describe(parts)
+			why.parts = parts
 			continue
 		}
 		if longest := t.longest(); longest < g.MinHops {

@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 
+	"github.com/hopbed/hopbed/experiments/etx"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -33,13 +34,11 @@ type Egress struct {
 // RadioEgress is Egress.Pipe of what leaves through the radio.
 const RadioEgress = -1
 
-// Egress returns the link on which node i sends what is for its neighbour via
-// (Routes.NextHop); false when they are no neighbours.
-func (t *Topology) Egress(i, via int) (Egress, bool) {
-	if i == via || via < 0 || via >= len(t.Nodes) || t.Routes.Hops(i, via) != 1 {
-		return Egress{}, false
-	}
-	return Egress{Pipe: RadioEgress, Next: via}, true
+// ETX is the expected number of times that a packet has to be sent until it
+// and its answer both arrive: 1/((1−loss there)·(1−loss back)), for the
+// long-run loss.
+func (p *Pipe) ETX() float64 {
+	return etx.Link(1-p.Config[0].Loss.Mean(), 1-p.Config[1].Loss.Mean())
 }
 
 // pipes lays the wired links of a Config between the nodes.

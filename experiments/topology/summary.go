@@ -106,7 +106,15 @@ func (t *Topology) Summary() string {
 func (t *Topology) PathETX(f Flow) float64 {
 	sum := 0.0
 	for i := 1; i < len(f.Path); i++ {
-		sum += t.Graph.LinkETX(f.Path[i-1], f.Path[i])
+		at := f.Path[i-1]
+		for _, e := range t.LinkPath(at, f.Path[i]) {
+			if e.Pipe == RadioEgress {
+				sum += t.Graph.LinkETX(at, e.Next)
+			} else {
+				sum += t.Pipes[e.Pipe].ETX()
+			}
+			at = e.Next
+		}
 	}
 	if len(f.Path) < 2 {
 		return math.NaN()

@@ -15,9 +15,10 @@ const DataFrame vtime.Bytes = 1500
 type Topology struct {
 	Nodes  []Node
 	Links  []Link     // every directed pair that can decode or sense, by From, then To
-	Routes *etx.Table // static routes by the metric of the experiment
-	Graph  *etx.Graph // the usable links
+	Routes *etx.Table // static routes by the metric of the experiment; bridges are transparent in them
+	Graph  *etx.Graph // the usable links of the radio
 	Pipes  []Pipe     // wired links
+	layer  *layer     // where there are pipes or bridges
 
 	// What a medium is made from: wifi.NewChannel(ChannelSeed, Radio, MAC,
 	// Positions(), Mute()...), or wifi.NewMatrixChannel(Delivery, nil, nil) where the

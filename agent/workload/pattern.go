@@ -33,7 +33,10 @@ func NewPattern(flow int) *Pattern {
 		binary.LittleEndian.PutUint64(word[:], z^z>>31)
 		copy(buf[i:period], word[:])
 	}
-	copy(buf[period:], buf[:maxChunk])
+	// A piece may be longer than the period: the copy goes on where it began.
+	for i := period; i < len(buf); i += period {
+		copy(buf[i:], buf[:period])
+	}
 	return &Pattern{buf}
 }
 

@@ -115,6 +115,15 @@ func TestPatternFindsEveryKindOfDamage(t *testing.T) {
 			t.Fatalf("a flipped bit at %d is reported at %d", flip, at)
 		}
 	}
+	// Wherever a piece begins, it is the same stream.
+	for at := range int64(2 * period) {
+		piece := p.At(at, MaxChunk)
+		for _, i := range []int{0, 1, MaxChunk - period - 1, period - 1, MaxChunk - 1} {
+			if want := p.At(at+int64(i), 1)[0]; piece[i] != want {
+				t.Fatalf("byte %d of the piece at %d is %#x, the stream has %#x", i, at, piece[i], want)
+			}
+		}
+	}
 	// A segment, a block or a buffer that is missing, repeated or moved.
 	for _, shift := range []int64{1, 512, 1400, 1448, 4096, 65536, 131072, 256 << 10, 1 << 20} {
 		if p.Check(shift, stream[:64]) == -1 {

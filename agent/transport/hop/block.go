@@ -80,6 +80,7 @@ type block struct {
 	// Send side.
 	tx         txState
 	next       NodeID
+	port       *port // towards next
 	attempt    uint16
 	resend     bool // passed once already: does not count against H
 	granted    bool
@@ -90,7 +91,8 @@ type block struct {
 	drainMark  uint64 // ordinal of its last packet in the MAC's queue
 	tries      int    // BSYNs sent in this attempt
 	bsynAt     vtime.Time
-	bsynMark   uint64 // ordinal of its last BSYN or VBSYN in the MAC's queue
+	bsynMark   uint64 // ordinal of its last BSYN or VBSYN in the MAC's queue …
+	bsynPort   *port  // … of this port; nil: none was sent
 	lastAnswer vtime.Time
 	interval   vtime.Duration
 	txTimer    timer

@@ -13,7 +13,6 @@ type flow struct {
 	stats  FlowStats
 	blocks []*block // by id
 	srtt   rtt
-	inRing bool // has packets to send in the round robin
 	used   vtime.Time
 
 	// Source.
@@ -182,8 +181,10 @@ func (n *Node) forget(f *flow) {
 	for len(f.blocks) > 0 {
 		n.free(f.blocks[len(f.blocks)-1])
 	}
-	n.ring.remove(func(x **flow) bool { return *x == f })
-	n.control.remove(func(c *controlItem) bool { return c.f == f })
+	for _, p := range n.active {
+		p.ring.remove(func(x **flow) bool { return *x == f })
+		p.control.remove(func(c *controlItem) bool { return c.f == f })
+	}
 	delete(n.index, f.key)
 	for i, x := range n.flows {
 		if x == f {

@@ -54,8 +54,22 @@ func (w *world) invariants(x *testNode) {
 	if n.memory > 2*n.cfg.MemoryLimit+vtime.Bytes(len(n.flows))*MaxBlockSize {
 		w.t.Fatalf("%v: node %d uses %d B", w.now, x.id, n.memory)
 	}
-	if n.mac[Data].waiting() > n.cfg.QueueAhead {
-		w.t.Fatalf("%v: node %d has %d data packets ahead", w.now, x.id, n.mac[Data].waiting())
+	for _, p := range n.ports {
+		if p == nil {
+			continue
+		}
+		most := n.cfg.QueueAhead
+		if p.wire {
+			most = mostAhead + mostSpared
+		}
+		for c := range p.mac {
+			if k := p.mac[c].waiting(); k > most {
+				w.t.Fatalf("%v: node %d, port %d: %d packets ahead, at most %d", w.now, x.id, p.id, k, most)
+			}
+		}
+		if !p.idle() && !p.active {
+			w.t.Fatalf("%v: node %d forgets port %d", w.now, x.id, p.id)
+		}
 	}
 }
 
@@ -66,8 +80,12 @@ func (w *world) summary() string {
 		if x.n == nil {
 			continue
 		}
-		s += fmt.Sprintf("node %d: control %d ring %d draining %d waiting %d granted %v mem %d mac %+v stats %+v\n", x.id,
-			x.n.control.len(), x.n.ring.len(), x.n.draining.len(), len(x.n.waiting), x.n.granted != nil, x.n.memory, x.n.mac, x.n.Stats())
+		s += fmt.Sprintf("node %d: waiting %d granted %v mem %d stats %+v\n", x.id, len(x.n.waiting), x.n.granted != nil, x.n.memory, x.n.Stats())
+		for _, p := range x.n.ports {
+			if p != nil {
+				s += fmt.Sprintf("  port %d: control %d micro %d ring %d draining %d mac %+v ahead %+v\n", p.id, p.control.len(), p.micro.len(), p.ring.len(), p.draining.len(), p.mac, p.ahead)
+			}
+		}
 		for _, f := range x.n.flows {
 			st, _ := x.n.FlowStats(f.key)
 			s += fmt.Sprintf("  flow %+v cum %d next %d base %d\n", st, f.cum, f.nextID, f.base)

@@ -2,7 +2,7 @@ package hop
 
 import "github.com/hopbed/hopbed/netem/vtime"
 
-// macQueue is what the node knows of one of the MAC's FIFO queues. Packets
+// macQueue is what the node knows of one of a port's FIFO queues. Packets
 // are numbered from 1 in the order in which they are given to the MAC.
 //
 // Two sources are combined, because a driver may have only one: TxDone, which
@@ -65,19 +65,41 @@ func (q *macQueue) give(now vtime.Time) {
 }
 
 // room reports whether a packet of the class may be given to the MAC: its
-// queue takes one, and no more than QueueAhead of ours stand in it.
-func (n *Node) room(now vtime.Time, c Class) bool {
-	return n.lookAt(now, c) > 0 && n.mac[c].waiting() < n.cfg.QueueAhead
+// queue takes one, and no more than QueueAhead of ours stand in it. On a wire
+// see ahead; control may use the places that data leave.
+func (n *Node) room(now vtime.Time, p *port, c Class) bool {
+	free := n.lookAt(now, p, c)
+	switch {
+	case !p.wire:
+		return free > 0 && p.mac[c].waiting() < n.cfg.QueueAhead
+	case c == Control:
+		return p.wireRoom(free, 0)
+	}
+	return p.wireRoom(free, p.reserve())
 }
 
 // lookAt reads a queue's free space and draws the conclusions.
-func (n *Node) lookAt(now vtime.Time, c Class) int {
-	free := n.radio.Free(RadioPort, c)
-	n.mac[c].look(now, free)
-	if n.mac[c].unstick(now, free, n.cfg.DrainTimeout) {
+func (n *Node) lookAt(now vtime.Time, p *port, c Class) int {
+	free, q := n.radio.Free(p.id, c), p.queue(c)
+	before := q.left
+	q.look(now, free)
+	if p.wire && q.left != before {
+		p.departed(now, &n.cfg)
+	}
+	if q.unstick(now, free, n.drainTimeout(p, q)) {
 		n.stats.DrainsTimedOut++
 	}
 	return free
+}
+
+// drainTimeout is how long nothing may leave a queue before the count of what
+// stands in it is taken for wrong. A wire that is down keeps its queue for as
+// long as it is down; a driver that reports its departures is believed.
+func (n *Node) drainTimeout(p *port, q *macQueue) vtime.Duration {
+	if p.wire && q.sawDone {
+		return vtime.Duration(vtime.Never)
+	}
+	return n.cfg.DrainTimeout
 }
 
 // Intervals of looking at the queues again without being told. With TxDone
@@ -87,33 +109,30 @@ const (
 	lookRepair   = 50 * vtime.Millisecond
 )
 
-// lookAgain arms the timer that looks at the MAC's queues, if packets wait
+// lookAgain arms the timer that looks at the port's queues, if packets wait
 // for them.
-func (n *Node) lookAgain(now vtime.Time) {
-	if n.look.pos != 0 {
+func (n *Node) lookAgain(now vtime.Time, p *port) {
+	if p.look.pos != 0 || p.idle() {
 		return
 	}
-	c, blocked := Data, n.draining.len() > 0 || n.ring.len() > 0
-	if n.control.len() > 0 || n.microRing.len() > 0 {
-		c, blocked = Control, true
-	}
-	if !blocked {
-		return
+	c := Data
+	if p.control.len() > 0 || p.micro.len() > 0 {
+		c = Control
 	}
 	d := lookInterval
-	if n.mac[c].sawDone {
+	if p.queue(c).sawDone {
 		d = lookRepair
 	}
-	n.timers.set(&n.look, now.Add(d))
+	n.timers.set(&p.look, now.Add(d))
 }
 
 // drain releases the blocks whose round has left the MAC: a BSYN goes in the
 // voice queue and would overtake the background data whose end it announces,
 // so that the bitmap in the answer would miss what is still queued.
-func (n *Node) drain(now vtime.Time) {
-	n.draining.remove(func(p **block) bool {
-		b := *p
-		if n.mac[b.class()].left < b.drainMark {
+func (n *Node) drain(now vtime.Time, p *port) {
+	p.draining.remove(func(x **block) bool {
+		b := *x
+		if p.queue(b.class()).left < b.drainMark {
 			return false
 		}
 		n.drained(now, b)
@@ -124,9 +143,15 @@ func (n *Node) drain(now vtime.Time) {
 // announcing reports whether the block's last BSYN or VBSYN is still in the
 // MAC.
 func (n *Node) announcing(now vtime.Time, b *block) bool {
-	n.lookAt(now, Control)
-	return n.mac[Control].left < b.bsynMark
+	if b.bsynPort == nil {
+		return false
+	}
+	n.lookAt(now, b.bsynPort, Control)
+	return b.bsynPort.queue(Control).left < b.bsynMark
 }
+
+// mark notes that the block's BSYN or VBSYN is given to the port next.
+func (b *block) mark(p *port) { b.bsynPort, b.bsynMark = p, p.queue(Control).given+1 }
 
 // class is the MAC queue that the block's data take.
 func (b *block) class() Class {

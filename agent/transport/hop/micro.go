@@ -28,16 +28,16 @@ func (n *Node) startMicro(now vtime.Time, b *block) {
 }
 
 // pollMicro takes the next data packet of the oldest micro-block.
-func (n *Node) pollMicro() (Packet, bool) {
-	if n.microRing.len() == 0 {
+func (n *Node) pollMicro(now vtime.Time, p *port) (Packet, bool) {
+	if p.micro.len() == 0 {
 		return Packet{}, false
 	}
-	b := *n.microRing.at(0)
-	p := n.sendData(b, Control)
+	b := *p.micro.at(0)
+	pkt := n.sendData(now, b, Control)
 	if b.tx != txSending {
-		n.microRing.pop()
+		p.micro.pop()
 	}
-	return p, true
+	return pkt, true
 }
 
 // announcedMicro takes the BSYN (or VBSYN) of a micro-block that is not

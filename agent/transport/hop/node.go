@@ -15,17 +15,12 @@ type Node struct {
 	flows []*flow           // in the order in which they were met
 	index map[FlowKey]*flow // for look-ups only: never iterated
 
-	control   fifo[controlItem]
-	replies   int          // items of control that belong to no block or flow
-	microRing fifo[*block] // micro-blocks with packets to send
-	ring      fifo[*flow]  // flows with packets to send, round robin
-	credit    int          // packets left of the first flow's txop
-	draining  fifo[*block] // rounds that have not left the MAC
-	mac       [NumClasses]macQueue
-	look      timer
-	gap       gapState
-	gapTimer  timer
-	dice      uint64 // of the gaps' lengths
+	ports   []*port // by id; nil: not used so far
+	nowhere *port   // of what has no route just now
+	active  []*port // those for which something waits
+	turn    int     // where in active the next Poll begins
+	moved   bool    // a message has moved to another port
+	dice    uint64  // of the gaps' lengths
 
 	granted *block   // the large block being received; nil: none
 	waiting []*block // announcements withheld, in the order of arrival
@@ -48,8 +43,8 @@ func NewNode(cfg Config, radio Radio, routes Routes, app App) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, radio: radio, routes: routes, app: app, index: make(map[FlowKey]*flow), credit: cfg.quantum()}
-	n.look.kind, n.gapTimer.kind = timerLook, timerLook
+	n := &Node{cfg: cfg, radio: radio, routes: routes, app: app, index: make(map[FlowKey]*flow)}
+	n.nowhere = n.newPort(nowherePort)
 	n.dice = mix(uint64(cfg.ID))
 	return n, nil
 }
@@ -129,6 +124,9 @@ func (n *Node) Expire(now vtime.Time) {
 			n.virtualExpired(now, t.b)
 		case timerLook:
 			// Poll, which the driver calls next, looks at the queues.
+			if p := t.p; p.wire && now.Sub(p.mac[Data].progress) >= lookRepair {
+				n.reroute(now, p)
+			}
 		}
 	}
 }
@@ -136,16 +134,17 @@ func (n *Node) Expire(now vtime.Time) {
 // Deadline returns when Expire has work to do, vtime.Never if at no time.
 func (n *Node) Deadline() vtime.Time { return n.timers.next() }
 
-// Poll returns the next packet to send now; false if there is none or the
-// MAC's queue takes none.
-func (n *Node) Poll(now vtime.Time) (Packet, bool) { return n.poll(now) }
-
 // TxDone tells that k packets of the class have left the port's queue, sent or
 // dropped, in the order in which they were given; on a wire, whose queue both
 // classes share, c is not looked at. k = 0 only says that the queue's free
 // space may have changed.
 func (n *Node) TxDone(now vtime.Time, p Port, c Class, k int) {
-	if c < NumClasses {
-		n.mac[c].done(now, k)
+	if p < 0 || int(p) >= len(n.ports) || n.ports[p] == nil || c >= NumClasses {
+		return // nothing was ever given to it
+	}
+	x := n.ports[p]
+	x.queue(c).done(now, k)
+	if x.wire && k > 0 {
+		x.departed(now, &n.cfg)
 	}
 }

@@ -22,27 +22,27 @@ const (
 )
 
 // endTxop is called when a flow's turn in the round robin is over.
-func (n *Node) endTxop() {
-	n.credit = n.cfg.quantum()
-	if n.cfg.Gap > 0 && n.crowded() {
-		n.gap = gapDrain
+func (n *Node) endTxop(p *port) {
+	p.credit = n.cfg.quantum()
+	if n.cfg.Gap > 0 && !p.wire && n.crowded() {
+		p.gap = gapDrain
 	}
 }
 
 // paused reports whether no data may be given to the MAC now.
-func (n *Node) paused(now vtime.Time) bool {
-	switch n.gap {
+func (n *Node) paused(now vtime.Time, p *port) bool {
+	switch p.gap {
 	case gapDrain:
-		if n.lookAt(now, Data); n.mac[Data].waiting() > 0 {
+		if n.lookAt(now, p, Data); p.mac[Data].waiting() > 0 {
 			return true
 		}
-		n.gap = gapWait
+		p.gap = gapWait
 		n.dice = mix(n.dice)
 		d := n.cfg.Gap/2 + vtime.Duration(n.dice%uint64(n.cfg.Gap)) // mean Gap
-		n.timers.set(&n.gapTimer, now.Add(d))
+		n.timers.set(&p.gapTimer, now.Add(d))
 		return true
 	case gapWait:
-		return n.gapTimer.pos != 0
+		return p.gapTimer.pos != 0
 	}
 	return false
 }

@@ -40,7 +40,7 @@ func (n *Node) owe(b *block, what uint8) {
 		case oweVBSYN:
 			kind = sendVBSYN
 		}
-		n.control.push(controlItem{kind: kind, b: b, f: b.f})
+		n.push(controlItem{kind: kind, b: b, f: b.f})
 	}
 }
 
@@ -50,7 +50,9 @@ func (n *Node) dropControl(b *block, what uint8) {
 		return
 	}
 	b.owes &^= what
-	n.control.remove(func(c *controlItem) bool { return c.b == b && b.owes&oweBit(c.kind) == 0 })
+	for _, p := range n.active {
+		p.control.remove(func(c *controlItem) bool { return c.b == b && b.owes&oweBit(c.kind) == 0 })
+	}
 }
 
 // oweBit is the owes bit of a block's control message.
@@ -66,32 +68,33 @@ func oweBit(k controlKind) uint8 {
 	return 0
 }
 
-// reply queues a message that belongs to no block. Beyond maxReplies it is
-// dropped: whoever asked asks again.
+// reply queues a message that belongs to no block. Beyond maxReplies per port
+// it is dropped: whoever asked asks again.
 func (n *Node) reply(c controlItem) {
-	if n.replies < maxReplies {
-		n.replies++
-		n.control.push(c)
+	if p := n.portOf(&c); p.replies < maxReplies {
+		p.replies++
+		p.control.push(c)
+		n.activate(p)
 	}
 }
 
-// sendControl builds an owed message; false if it is not owed any more or has
-// no route.
-func (n *Node) sendControl(now vtime.Time, c controlItem) (Packet, bool) {
+// sendControl builds an owed message that was taken from the port; false if it
+// is not owed any more or has no route.
+func (n *Node) sendControl(now vtime.Time, p *port, c controlItem) (Packet, bool) {
 	switch c.kind {
 	case sendBSYN:
 		c.b.owes &^= oweBSYN
-		return n.sendBSYN(now, c.b)
+		return n.sendBSYN(now, p, c.b)
 	case sendBACK:
 		c.b.owes &^= oweBACK
 		return n.sendBACK(c.b)
 	case sendVBSYN:
 		c.b.owes &^= oweVBSYN
-		return n.sendVBSYN(now, c.b)
+		return n.sendVBSYN(now, p, c.b)
 	case sendE2E:
 		return n.sendE2E(c.f)
 	}
-	n.replies--
+	p.replies--
 	to := c.to
 	size := 0
 	switch c.kind {
@@ -112,79 +115,123 @@ func (n *Node) sendControl(now vtime.Time, c controlItem) (Packet, bool) {
 	return Packet{To: to, Class: Control, Buf: pkt}, true
 }
 
-// poll returns the next packet: control first, then micro-blocks, then one
-// txop of data per flow, round robin (paper §3.5).
-func (n *Node) poll(now vtime.Time) (Packet, bool) {
-	if n.control.len() > 0 || n.microRing.len() > 0 {
-		for n.room(now, Control) {
-			if n.control.len() > 0 {
-				if p, ok := n.sendControl(now, n.control.pop()); ok {
-					return n.give(now, p)
+// Poll returns the next packet to send now; false if there is none or no
+// queue takes one. The ports take turns by packets, so that one whose queue
+// never fills leaves the others their chance.
+func (n *Node) Poll(now vtime.Time) (Packet, bool) {
+	for {
+		n.moved = false
+		for i := 0; i < len(n.active); {
+			k := (n.turn + i) % len(n.active)
+			p := n.active[k]
+			if pkt, ok := n.pollPort(now, p); ok {
+				n.turn = k + 1
+				return pkt, true
+			}
+			if !p.idle() {
+				i++
+				continue
+			}
+			p.active = false
+			n.active = append(n.active[:k], n.active[k+1:]...)
+			if k < n.turn {
+				n.turn--
+			}
+		}
+		if !n.moved {
+			return Packet{}, false
+		}
+	}
+}
+
+// pollPort returns the port's next packet: control first, then micro-blocks,
+// then one txop of data per flow, round robin (paper §3.5).
+func (n *Node) pollPort(now vtime.Time, p *port) (Packet, bool) {
+	if p == n.nowhere {
+		for p.control.len() > 0 {
+			if c := p.control.pop(); !n.elsewhere(p, &c) {
+				n.sendControl(now, p, c) // which notes that there is no route
+			}
+		}
+		return Packet{}, false
+	}
+	if p.control.len() > 0 || p.micro.len() > 0 {
+		for n.room(now, p, Control) {
+			if p.control.len() > 0 {
+				c := p.control.pop()
+				if n.elsewhere(p, &c) {
+					continue
+				}
+				if pkt, ok := n.sendControl(now, p, c); ok {
+					return n.give(now, p, pkt)
 				}
 				continue
 			}
-			if p, ok := n.pollMicro(); ok {
-				return n.give(now, p)
+			if p.wire && !n.room(now, p, Data) {
+				break
+			}
+			if pkt, ok := n.pollMicro(now, p); ok {
+				return n.give(now, p, pkt)
 			}
 			break
 		}
 	}
-	for n.ring.len() > 0 && !n.paused(now) && n.room(now, Data) {
-		if p, ok := n.pollData(now); ok {
-			return n.give(now, p)
+	for p.ring.len() > 0 && !n.paused(now, p) && n.room(now, p, Data) {
+		if pkt, ok := n.pollData(now, p); ok {
+			return n.give(now, p, pkt)
 		}
 	}
-	if n.draining.len() > 0 {
-		n.lookAt(now, Data)
-		n.lookAt(now, Control)
-		n.drain(now)
-		if n.control.len() > 0 && n.room(now, Control) {
-			return n.poll(now)
+	if p.draining.len() > 0 {
+		n.lookAt(now, p, Data)
+		n.lookAt(now, p, Control)
+		n.drain(now, p)
+		if p.control.len() > 0 && n.room(now, p, Control) {
+			return n.pollPort(now, p)
 		}
 	}
-	n.lookAgain(now)
+	n.lookAgain(now, p)
 	return Packet{}, false
 }
 
-// give counts the packet as handed to the MAC.
-func (n *Node) give(now vtime.Time, p Packet) (Packet, bool) {
-	n.mac[p.Class].give(now)
-	if p.Class == Control {
+// give counts the packet as handed to the port.
+func (n *Node) give(now vtime.Time, p *port, pkt Packet) (Packet, bool) {
+	pkt.Port = p.id
+	p.queue(pkt.Class).give(now)
+	if pkt.Class == Control {
 		n.stats.ControlSent++
 	} else {
 		n.stats.DataSent++
 	}
-	return p, true
+	return pkt, true
 }
 
-// pollData takes the next data packet of the round robin; false if the flow
-// whose turn it is has none, which leaves the ring.
-func (n *Node) pollData(now vtime.Time) (Packet, bool) {
-	f := *n.ring.at(0)
+// pollData takes the next data packet of the port's round robin; false if the
+// flow whose turn it is has none, which leaves the ring.
+func (n *Node) pollData(now vtime.Time, p *port) (Packet, bool) {
+	f := *p.ring.at(0)
 	var b *block
 	for _, x := range f.blocks {
-		if x.tx == txSending && !x.micro {
+		if x.tx == txSending && !x.micro && x.port == p {
 			b = x
 			break
 		}
 	}
 	if b == nil {
-		n.ring.pop()
-		f.inRing = false
-		n.endTxop()
+		p.ring.pop()
+		n.endTxop(p)
 		return Packet{}, false
 	}
-	p := n.sendData(b, Data)
-	if n.credit--; n.credit <= 0 {
-		n.endTxop()
-		n.ring.push(n.ring.pop())
+	pkt := n.sendData(now, b, Data)
+	if p.credit--; p.credit <= 0 {
+		n.endTxop(p)
+		p.ring.push(p.ring.pop())
 	}
-	return p, true
+	return pkt, true
 }
 
 // sendData builds the next packet of the block's round. The last one of the
 // round puts the block into the draining list.
-func (n *Node) sendData(b *block, c Class) Packet {
+func (n *Node) sendData(now vtime.Time, b *block, c Class) Packet {
 	i := b.todo.next(b.cursor)
 	b.todo.del(i)
 	b.ntodo--
@@ -204,27 +251,36 @@ func (n *Node) sendData(b *block, c Class) Packet {
 		s.Retransmitted++
 	}
 	if b.ntodo == 0 {
-		n.lastGiven(b)
+		n.lastGiven(now, b)
 	}
 	return Packet{To: b.next, Class: c, Buf: pkt}
 }
 
-// lastGiven notes that the packet being built ends the block's round.
-func (n *Node) lastGiven(b *block) {
-	b.tx = txDraining
-	b.drainMark = n.mac[b.class()].given + 1 // give counts it next
-	n.draining.push(b)
-}
-
-// enring puts the block's flow into the round robin, or a micro-block into
-// its own queue.
-func (n *Node) enring(b *block) {
-	if b.micro {
-		n.microRing.push(b)
+// lastGiven notes that the packet being built ends the block's round. On a
+// wire the BSYN may follow at once: nothing overtakes there. (A micro-block has
+// no BSYN to send, but the timer of its answer begins when the packet leaves.)
+func (n *Node) lastGiven(now vtime.Time, b *block) {
+	p := b.port
+	if p.wire && !b.micro {
+		n.drained(now, b)
+		n.pump(now, b.f) // the next block is announced behind it
 		return
 	}
-	if !b.f.inRing {
-		b.f.inRing = true
-		n.ring.push(b.f)
+	b.tx = txDraining
+	b.drainMark = p.queue(b.class()).given + 1 // give counts it next
+	p.draining.push(b)
+}
+
+// enring puts the block's flow into its port's round robin, or a micro-block
+// into its own queue.
+func (n *Node) enring(b *block) {
+	p := b.port
+	n.activate(p)
+	if b.micro {
+		p.micro.push(b)
+		return
+	}
+	if !p.inRing(b.f) {
+		p.ring.push(b.f)
 	}
 }

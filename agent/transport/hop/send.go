@@ -16,7 +16,7 @@ func (n *Node) pump(now vtime.Time, f *flow) {
 				if b.micro {
 					micro += vtime.Bytes(b.size)
 				} else {
-					large = true
+					large = large || !b.handedOver() || f.behind(b)
 				}
 			}
 		}
@@ -55,10 +55,7 @@ func (f *flow) oldest() BlockID {
 // start begins the transfer of a complete block to the next hop.
 func (n *Node) start(now vtime.Time, b *block) {
 	b.round, b.tries, b.granted = 0, 0, false
-	b.interval, b.lastAnswer = n.cfg.BSYNFloor, now
-	if n.cfg.BSYNQuick > 0 {
-		b.interval = n.cfg.BSYNQuick
-	}
+	b.interval, b.lastAnswer = n.firstWait(b), now
 	next, ok := n.routes.NextHop(b.f.key.Dst)
 	if !ok {
 		// The block stays here; the timer looks for a route again.
@@ -68,7 +65,8 @@ func (n *Node) start(now vtime.Time, b *block) {
 		b.next = noNode
 		return
 	}
-	b.next = next
+	n.aim(b, next)
+	b.interval = n.firstWait(b)
 	b.attempt++
 	if b.micro {
 		n.startMicro(now, b)
@@ -76,6 +74,46 @@ func (n *Node) start(now vtime.Time, b *block) {
 	}
 	b.tx = txRequest
 	n.owe(b, oweBSYN)
+}
+
+// aim sets the block's next hop.
+func (n *Node) aim(b *block, next NodeID) {
+	p := n.portTo(next)
+	if b.port != nil && b.port != p {
+		b.f.srtt = rtt{} // another link's
+	}
+	b.next, b.port = next, p
+}
+
+// handedOver reports whether a block on a wire waits for the answer to a round
+// that was sent as a whole: the flow's next block may be announced behind it.
+func (b *block) handedOver() bool { return b.tx == txPolling && b.granted && b.port.wire }
+
+// behind reports whether an older large block of the flow is still on its way,
+// so that the block's own announcement can have no answer yet.
+func (f *flow) behind(b *block) bool {
+	for _, x := range f.blocks {
+		if x == b {
+			return false
+		}
+		if x.active() && !x.resend && !x.micro {
+			return true
+		}
+	}
+	return false
+}
+
+// firstWait is the wait before the first repetition of a BSYN that has not been
+// granted. On a wire it is no shorter than that for a bitmap.
+func (n *Node) firstWait(b *block) vtime.Duration {
+	d := n.cfg.BSYNFloor
+	if n.cfg.BSYNQuick > 0 {
+		d = n.cfg.BSYNQuick
+	}
+	if b.port != nil && b.port.wire {
+		d = max(d, min(n.pollInterval(b), n.cfg.BSYNFloor))
+	}
+	return d
 }
 
 // noNode is the next hop of a block without a route.
@@ -87,10 +125,10 @@ func (n *Node) stopSending(b *block) {
 	n.dropControl(b, oweBSYN)
 	switch b.tx {
 	case txDraining:
-		n.draining.remove(func(p **block) bool { return *p == b })
+		b.port.draining.remove(func(x **block) bool { return *x == b })
 	case txSending:
 		if b.micro {
-			n.microRing.remove(func(p **block) bool { return *p == b })
+			b.port.micro.remove(func(x **block) bool { return *x == b })
 		}
 	}
 	b.tx = txNone
@@ -102,7 +140,7 @@ func (n *Node) stopSending(b *block) {
 func (n *Node) drained(now vtime.Time, b *block) {
 	b.tx = txPolling
 	b.tries = 0
-	b.interval = n.pollInterval(&b.f.srtt)
+	b.interval = n.pollInterval(b)
 	if b.micro {
 		n.timers.set(&b.txTimer, now.Add(b.interval))
 		return
@@ -111,27 +149,27 @@ func (n *Node) drained(now vtime.Time, b *block) {
 }
 
 // sendBSYN builds the block's BSYN and arms its timer.
-func (n *Node) sendBSYN(now vtime.Time, b *block) (Packet, bool) {
+func (n *Node) sendBSYN(now vtime.Time, p *port, b *block) (Packet, bool) {
 	if b.tx != txRequest && b.tx != txPolling && !(b.micro && b.tx == txSending) {
 		return Packet{}, false
 	}
-	p := n.announce(b, header{typ: typeBSYN, ttl: 1, attempt: b.attempt}, b.next, b.token)
+	pkt := n.announce(b, header{typ: typeBSYN, ttl: 1, attempt: b.attempt}, b.next, b.token)
 	b.f.stats.BSYNs++
 	if b.tx == txSending {
 		// The beginning of a micro-block: its data follow, or are in it.
 		if b.inline(n.cfg.Payload) {
-			n.microRing.remove(func(x **block) bool { return *x == b })
-			n.lastGiven(b)
+			p.micro.remove(func(x **block) bool { return *x == b })
+			n.lastGiven(now, b)
 		}
-		return p, true
+		return pkt, true
 	}
 	if b.tries == 0 {
 		b.bsynAt = now
 	}
 	b.tries++
-	b.bsynMark = n.mac[Control].given + 1 // give counts it next
+	b.mark(p)
 	n.timers.set(&b.txTimer, now.Add(b.interval))
-	return p, true
+	return pkt, true
 }
 
 // announce builds a BSYN or VBSYN.
@@ -185,7 +223,7 @@ func (n *Node) sendExpired(now vtime.Time, b *block) {
 		b.interval = min(2*b.interval, n.cfg.BSYNCeil)
 		n.timers.set(&b.txTimer, now.Add(b.interval))
 		return
-	case next != b.next:
+	case next != b.next || n.portTo(next) != b.port:
 		n.start(now, b) // the route has changed: begin again with the new hop
 		return
 	}
@@ -195,8 +233,9 @@ func (n *Node) sendExpired(now vtime.Time, b *block) {
 		n.owe(b, oweBSYN)
 		return
 	}
-	if n.announcing(now, b) {
-		// The last one is still in the MAC, which tries on its own.
+	if n.announcing(now, b) || b.port.wire && b.tx == txRequest && b.f.behind(b) {
+		// The last one is still in the MAC, which tries on its own; or it cannot
+		// be answered before the block ahead has arrived.
 		n.timers.set(&b.txTimer, now.Add(b.interval))
 		return
 	}
@@ -207,7 +246,7 @@ func (n *Node) sendExpired(now vtime.Time, b *block) {
 		b.tx = txRequest
 		b.interval = n.cfg.BSYNFloor
 	} else if b.granted {
-		b.interval = min(2*b.interval, n.cfg.PollCeil)
+		b.interval = min(2*b.interval, n.pollCeil(b))
 	} else {
 		b.interval = min(max(2*b.interval, n.cfg.BSYNFloor), n.cfg.BSYNCeil)
 	}
@@ -245,6 +284,8 @@ func (n *Node) onBACK(now vtime.Time, from NodeID, m *message) {
 	default:
 		if b.tries == 1 && b.granted {
 			f.srtt.sample(now.Sub(b.bsynAt)) // Karn: not when repeated
+		} else if b.granted && b.port.wire {
+			f.srtt.backoff = b.interval // RFC 6298, 5.5–5.7: kept until there is a sample
 		}
 		n.nextRound(now, b, m.data)
 	}
@@ -311,5 +352,18 @@ func (n *Node) passOn(now vtime.Time, b *block) {
 		n.cache(b)
 	}
 	n.pump(now, f)
+	n.hasten(now, f)
 	n.regrant(now) // backpressure has eased
+}
+
+// hasten is called when a block has arrived: the announcement of the one behind
+// it can be answered now, and is repeated soon if that answer is lost.
+func (n *Node) hasten(now vtime.Time, f *flow) {
+	for _, b := range f.blocks {
+		if b.tx == txRequest && b.txTimer.pos != 0 && b.next != noNode && b.port.wire && !b.micro && !f.behind(b) {
+			b.interval = n.firstWait(b)
+			n.timers.set(&b.txTimer, now.Add(b.interval))
+			return
+		}
+	}
 }

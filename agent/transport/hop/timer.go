@@ -9,7 +9,7 @@ const (
 	timerSend    timerKind = iota // send side: a BSYN was not answered
 	timerReceive                  // receive side: the grant's sender is silent
 	timerVirtual                  // end-to-end timeout, or a VBSYN was not answered
-	timerLook                     // node: look at the MAC's queues again, or end a gap
+	timerLook                     // port: look at the MAC's queues again, or end a gap
 )
 
 // timer is one deadline; it lives inside what it belongs to, so that arming
@@ -20,6 +20,7 @@ type timer struct {
 	pos  int    // index in the heap + 1; 0 when not armed
 	kind timerKind
 	b    *block
+	p    *port // of timerLook
 }
 
 // timers is a binary heap by time, then by order of arming.
@@ -107,9 +108,13 @@ func (q *timers) down(i int) {
 }
 
 // rtt smooths BSYN→BACK times as RFC 6298 smooths round trips (α = 1/8).
-type rtt struct{ srtt vtime.Duration }
+type rtt struct {
+	srtt    vtime.Duration
+	backoff vtime.Duration // wires: the interval that an answer without a sample needed
+}
 
 func (r *rtt) sample(d vtime.Duration) {
+	r.backoff = 0
 	if r.srtt == 0 {
 		r.srtt = max(d, 1)
 		return
@@ -118,6 +123,16 @@ func (r *rtt) sample(d vtime.Duration) {
 }
 
 // pollInterval is the first wait for a bitmap: 3 × srtt within the bounds.
-func (n *Node) pollInterval(r *rtt) vtime.Duration {
-	return min(max(3*r.srtt, n.cfg.PollFloor), n.cfg.PollCeil)
+func (n *Node) pollInterval(b *block) vtime.Duration {
+	r := &b.f.srtt
+	return min(max(3*r.srtt, r.backoff, n.cfg.PollFloor), n.pollCeil(b))
+}
+
+// pollCeil bounds the wait for a bitmap. The answer of a radio's neighbour
+// takes no longer than PollCeil allows; a wire may be as long as it likes.
+func (n *Node) pollCeil(b *block) vtime.Duration {
+	if b.port.wire {
+		return max(n.cfg.PollCeil, n.cfg.BSYNCeil)
+	}
+	return n.cfg.PollCeil
 }

@@ -68,7 +68,7 @@ func (n *Node) endToken(now vtime.Time, b *block) {
 }
 
 // sendVBSYN builds the token and arms its timer.
-func (n *Node) sendVBSYN(now vtime.Time, b *block) (Packet, bool) {
+func (n *Node) sendVBSYN(now vtime.Time, p *port, b *block) (Packet, bool) {
 	if b.tok != tokenOut || b.tx != txPassed {
 		return Packet{}, false
 	}
@@ -79,7 +79,7 @@ func (n *Node) sendVBSYN(now vtime.Time, b *block) (Packet, bool) {
 		return Packet{}, false
 	}
 	b.tokNext = next
-	b.bsynMark = n.mac[Control].given + 1
+	b.mark(p)
 	b.f.stats.Tokens++
 	return n.announce(b, header{typ: typeVBSYN, ttl: b.tokTTL, attempt: b.tokAttempt}, next, b.tokAttempt), true
 }
@@ -120,7 +120,8 @@ func (n *Node) onVirtualBACK(now vtime.Time, from NodeID, m *message, b *block) 
 	n.dropControl(b, oweVBSYN)
 	n.uncache(b)
 	b.f.stats.Virtual++
-	b.next, b.token, b.round, b.tries = from, b.tokAttempt, 0, 0
+	n.aim(b, from)
+	b.token, b.round, b.tries = b.tokAttempt, 0, 0
 	n.nextRound(now, b, m.data)
 }
 
@@ -152,7 +153,7 @@ func (n *Node) oweE2E(f *flow, id BlockID, sent vtime.Time, ttl uint8) {
 	f.e2eBlock, f.e2eSent, f.e2eTTL = id, sent, ttl
 	if !f.e2eOwed {
 		f.e2eOwed = true
-		n.control.push(controlItem{kind: sendE2E, f: f})
+		n.push(controlItem{kind: sendE2E, f: f})
 	}
 }
 

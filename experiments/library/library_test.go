@@ -68,7 +68,7 @@ func layOut(t *testing.T, e *spec.Experiment) {
 	t.Helper()
 	for _, p := range e.Points() {
 		repeat := p.Config.Repeat
-		if p.Index > 0 && p.Config.Topology.Generate.Kind == spec.RandomMesh {
+		if g := p.Config.Topology.Generate; p.Index > 0 && g != nil && g.Kind == spec.RandomMesh {
 			repeat = 1 // the same placements: TestLoad30HasThePapersMix
 		}
 		for rep := range repeat {

@@ -63,11 +63,12 @@ func ParseFiles(name string, data []byte, open Files) (*Experiment, error) {
 	if e.root = parseTree(name, "", data, r); e.root == nil {
 		return nil, r.err()
 	}
-	e.points = resolve(e.root, e.files, r)
+	e.points = resolve(e.root, false, e.files, r)
+	wired(e.root, e.points, r)
 	// The quick variant is checked now, not when somebody asks for it.
 	if q, _ := e.root.get("quick"); q != nil && len(r.problems) == 0 {
 		if root := applyQuick(e.root, r); root != nil {
-			resolve(root, e.files, r)
+			resolve(root, true, e.files, r)
 		}
 	}
 	if err := r.err(); err != nil {
@@ -118,7 +119,7 @@ func (e *Experiment) change(edit func(*report) *node, done func()) error {
 	root := edit(r)
 	var points []Point
 	if len(r.problems) == 0 {
-		points = resolve(root, e.files, r)
+		points = resolve(root, true, e.files, r)
 	}
 	if err := r.err(); err != nil {
 		return err

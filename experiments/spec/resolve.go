@@ -34,9 +34,10 @@ func hasVariables(key string) bool {
 	return true
 }
 
-// resolve decodes every point of a document. The result is of use only when
-// the report has no problem.
-func resolve(root *node, files *files, r *report) []Point {
+// resolve decodes every point of a document, the file's own or a selection of
+// its points (quick, --set). The result is of use only when the report has no
+// problem.
+func resolve(root *node, selection bool, files *files, r *report) []Point {
 	if root.kind != mapping {
 		r.add(&Problem{Pos: root.pos, What: "is " + describe(root), Allowed: "an experiment: a mapping that begins with hopbed: 1"})
 		return nil
@@ -50,7 +51,7 @@ func resolve(root *node, files *files, r *report) []Point {
 		}
 	}
 	declared := mn == nil || mn.kind == mapping && len(m.vars) == len(mn.keys)
-	if !declared || !m.check(roots, r) {
+	if !declared || !m.check(roots, selection, r) {
 		return nil // what follows from a wrong variable is not worth saying
 	}
 	if size := root.size(); m.count()*size > maxWork {
@@ -75,6 +76,21 @@ func resolve(root *node, files *files, r *report) []Point {
 	return points
 }
 
+// wired refuses what describes radios in a file none of whose points has one.
+func wired(root *node, points []Point, r *report) {
+	for _, p := range points {
+		all := p.Config.Topology.AllNodes()
+		if len(all) == 0 || slices.ContainsFunc(all, func(n Node) bool { return n.Radio }) {
+			return
+		}
+	}
+	for _, key := range []string{"radio", "mac"} {
+		if n, _ := root.get(key); n != nil {
+			r.add(&Problem{Pos: n.pos, Path: key, Value: valueOf(n), What: "has no meaning here: no node has a radio", Allowed: "leave it out"})
+		}
+	}
+}
+
 func (n *node) size() int {
 	s := 1 + len(n.keys)
 	for _, it := range n.items {
@@ -94,7 +110,7 @@ func resolvePoint(root *node, m *matrix, i int, files *files, r *report) (Point,
 	}
 	p := Point{Index: i, Config: new(Config)}
 	for _, v := range m.vars {
-		p.Params = append(p.Params, Param{v.name, x.expand(x.binding[v.name]).String()})
+		p.Params = append(p.Params, Param{v.name, x.label(x.binding[v.name])})
 	}
 	if x.failed {
 		return p, false
@@ -151,14 +167,22 @@ func quickMatrix(root, q *node, r *report) {
 		}
 		var have []string
 		for _, v := range all.items {
-			have = append(have, v.String())
+			if l, _ := v.get(keyLabel); l != nil {
+				have = append(have, l.text)
+			} else {
+				have = append(have, v.String())
+			}
 		}
-		for _, v := range q.items[i].items {
-			if !slices.Contains(have, v.String()) {
+		chosen := *q.items[i]
+		chosen.items = slices.Clone(chosen.items)
+		for j, v := range chosen.items {
+			if it := all.named(v.String()); it != nil {
+				chosen.items[j] = it
+			} else {
 				r.add(&Problem{Pos: v.pos, Path: at, Value: quote(v.String()), What: "not a value of the file's matrix", Allowed: strings.Join(have, ", "), Hint: suggest(v.String(), have)})
 			}
 		}
-		full.put(k, q.items[i])
+		full.put(k, &chosen)
 	}
 }
 
@@ -220,6 +244,16 @@ func assign(root *node, a Assignment, r *report) {
 	value := parseValue(a, r)
 	if value == nil {
 		return
+	}
+	if parts[0] == keyMatrix && len(parts) == 2 && value.kind == sequence {
+		// Labels stand for the file's own values.
+		m, _ := root.get(keyMatrix)
+		old, _ := m.get(parts[1])
+		for i, it := range value.items {
+			if v := old.named(it.text); it.kind == scalar && v != nil {
+				value.items[i] = v.clone()
+			}
+		}
 	}
 	at := root
 	for i, part := range parts {

@@ -158,7 +158,7 @@ func (k *check) nodes(t *Topology) {
 		}
 	}
 	if len(all) > 0 && !slices.ContainsFunc(all, func(n Node) bool { return n.Radio }) {
-		k.only("no node has a radio", "radio", "mac", "topology.links", "routing.min-delivery")
+		k.only("no node has a radio", "topology.links")
 		return
 	}
 	if !k.given("topology.links") {
@@ -340,8 +340,12 @@ func (k *check) times(f *Flow, at string) {
 	case f.Workload.Kind == Sized:
 		begin, why = k.c.Warmup, fmt.Sprintf("with the measured interval, at %v", k.c.Warmup)
 	}
-	if f.Stop != nil && *f.Stop <= begin {
+	switch {
+	case f.Stop == nil:
+	case *f.Stop <= begin:
 		k.at(at+".stop", Problem{What: "not after the flow's begin, " + why, Allowed: "more than " + begin.String() + ", or another start"})
+	case *f.Stop <= k.c.Warmup:
+		k.at(at+".stop", Problem{What: fmt.Sprintf("the flow would be over before the measured interval begins, at %v", k.c.Warmup), Allowed: "more than " + k.c.Warmup.String()})
 	}
 }
 

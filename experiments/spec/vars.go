@@ -3,20 +3,34 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
 // Variables are declared by the keys of matrix. $name stands for a whole value,
-// or for a part of a text; ${name} is the same where a letter follows. A value
-// of the matrix may itself refer to other variables. $$ is a dollar sign.
+// or for a part of a text; ${name} is the same where a letter follows. Where the
+// value is a mapping, $name.key stands for what it holds under a key. A value of
+// the matrix may itself refer to other variables. $$ is a dollar sign.
+
+const reference = `[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*`
 
 var (
 	varName  = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
-	wholeVar = regexp.MustCompile(`^\$(?:[a-z][a-z0-9_-]*|\{[a-z][a-z0-9_-]*\})$`)
-	partVar  = regexp.MustCompile(`\$\$|\$\{[a-z][a-z0-9_-]*\}|\$[a-z][a-z0-9_-]*|\$`)
+	wholeVar = regexp.MustCompile(`^\$(?:` + reference + `|\{` + reference + `\})$`)
+	partVar  = regexp.MustCompile(`\$\$|\$\{` + reference + `\}|\$` + reference + `|\$`)
 )
+
+// keyLabel names a mapping that is a value of the matrix.
+const keyLabel = "label"
+
+// parseRef splits a reference, "$case.radio.rate", into the variable and the
+// keys that are picked from its value.
+func parseRef(ref string) (name string, keys []string) {
+	parts := strings.Split(strings.Trim(ref, "${}"), ".")
+	return parts[0], parts[1:]
+}
 
 // variable is one key of the matrix.
 type variable struct {
@@ -69,9 +83,17 @@ func parseMatrix(n *node, path string, r *report) *matrix {
 		}
 		seen := map[string]bool{}
 		for _, it := range v.items {
-			s := it.String()
+			l, _ := it.get(keyLabel)
+			if l != nil && (l.kind != scalar || l.null || l.text == "" || !patterns["line"].ok(l.text)) {
+				r.add(&Problem{Pos: l.pos, Path: at + "." + keyLabel, Value: valueOf(l), What: "not a name for a value", Allowed: "one line of plain text"})
+				continue
+			}
+			s, what := it.String(), "the value is listed twice"
+			if l != nil {
+				s, what = l.text, "two values have this label"
+			}
 			if seen[s] {
-				r.add(&Problem{Pos: it.pos, Path: at, Value: quote(s), What: "the value is listed twice", Allowed: "each value once"})
+				r.add(&Problem{Pos: it.pos, Path: at, Value: quote(s), What: what, Allowed: "each value once"})
 			}
 			seen[s] = true
 		}
@@ -85,12 +107,23 @@ func parseMatrix(n *node, path string, r *report) *matrix {
 	return m
 }
 
-// bare strips a reference to the name.
-func bare(ref string) string { return strings.Trim(ref, "${}") }
+// named returns the value of a variable that a label names, or that is written
+// in just this way.
+func (v *node) named(text string) *node {
+	if v == nil {
+		return nil
+	}
+	for _, it := range v.items {
+		if l, _ := it.get(keyLabel); l != nil && l.text == text || it.String() == text {
+			return it
+		}
+	}
+	return nil
+}
 
-// refs calls f for every variable that the value refers to, and reports
-// dollar signs that are none.
-func (n *node) refs(f func(name string, at *node), bad func(at *node)) {
+// refs calls f for every variable that the value refers to, with the keys that
+// are picked from it, and reports dollar signs that are none.
+func (n *node) refs(f func(name string, keys []string, at *node), bad func(at *node)) {
 	for _, it := range n.items {
 		it.refs(f, bad)
 	}
@@ -102,22 +135,31 @@ func (n *node) refs(f func(name string, at *node), bad func(at *node)) {
 		case s == "$":
 			bad(n)
 		case s != "$$":
-			f(bare(s), n)
+			name, keys := parseRef(s)
+			f(name, keys, n)
 		}
 	}
 }
 
 // check reports unknown, unused and cyclic variables. The roots are the values
-// of the document in which variables may stand.
-func (m *matrix) check(roots []*node, r *report) bool {
+// of the document in which variables may stand. In a selection of the file's
+// points (quick, --set) a variable that those do not need may stand with one
+// value.
+func (m *matrix) check(roots []*node, selection bool, r *report) bool {
 	ok := true
 	bad := func(at *node) {
 		ok = false
 		r.add(&Problem{Pos: at.pos, Value: quote(at.text), What: "a $ that begins no variable", Allowed: "$name or ${name} in lower-case letters for a variable, $$ for a dollar sign"})
 	}
-	known := func(then func(string)) func(string, *node) {
-		return func(name string, at *node) {
+	// What is picked from each variable; "" stands for the whole.
+	picked := map[string]map[string]bool{}
+	known := func(then func(string)) func(string, []string, *node) {
+		return func(name string, keys []string, at *node) {
 			if m.lookup(name) != nil {
+				if picked[name] == nil {
+					picked[name] = map[string]bool{}
+				}
+				picked[name][strings.Join(keys[:min(1, len(keys))], "")] = true
 				then(name)
 				return
 			}
@@ -163,13 +205,30 @@ func (m *matrix) check(roots []*node, r *report) bool {
 		}
 	}
 	for _, v := range m.vars {
+		if selection && len(v.values) == 1 && !used[v.name] {
+			continue
+		}
 		if !used[v.name] {
 			ok = false
 			r.add(&Problem{Pos: v.key.pos, Path: "matrix." + v.name, What: "the variable is never used: every point would run the same thing again",
 				Allowed: "$" + v.name + " where it belongs; to fix a variable give it one value, matrix." + v.name + ": [" + v.values[0].String() + "]"})
+		} else if !picked[v.name][""] {
+			v.allPicked(picked[v.name], r)
 		}
 	}
 	return ok
+}
+
+// allPicked reports keys of a variable's values that nothing picks.
+func (v *variable) allPicked(picked map[string]bool, r *report) {
+	for _, it := range v.values {
+		for _, k := range it.keys {
+			if k.text != keyLabel && !picked[k.text] {
+				r.add(&Problem{Pos: k.pos, Path: "matrix." + v.name, Value: quote(k.text), What: "the key is never used",
+					Allowed: "$" + v.name + "." + k.text + " where it belongs; " + keyLabel + " for the name of the value", Hint: suggest(k.text, append(slices.Sorted(maps.Keys(picked)), keyLabel))})
+			}
+		}
+	}
 }
 
 // cycle returns the names along one cycle, the first repeated at the end, or
@@ -259,10 +318,11 @@ func (x *expander) expand(n *node) *node {
 		return n
 	}
 	if m := wholeVar.FindString(n.text); m != "" {
-		name := bare(m)
-		c := *x.expand(x.binding[name])
-		c.via = name
-		return &c
+		if v, rest := x.pick(n, m); rest == "" {
+			c := *v
+			c.via = strings.Trim(m, "${}")
+			return &c
+		}
 	}
 	c := *n
 	length := 0
@@ -273,20 +333,80 @@ func (x *expander) expand(n *node) *node {
 		if s == "$$" {
 			return "$"
 		}
-		name := bare(s)
-		v := x.expand(x.binding[name])
+		v, rest := x.pick(n, s)
+		if x.failed {
+			return s
+		}
 		if v.kind != scalar || v.null {
-			x.failed = true
-			x.report.add(&Problem{Pos: n.pos, Value: quote(n.text), What: "the variable $" + name + " stands for " + v.kind.String() + ", which cannot be a part of a text", Allowed: "a plain value"})
+			x.fail(n, "the variable "+s+" stands for "+v.kind.String()+", which cannot be a part of a text", "a plain value")
 			return s
 		}
 		if length += len(v.text); length > maxText {
-			x.failed = true
-			x.report.add(&Problem{Pos: n.pos, Value: quote(n.text), What: fmt.Sprintf("with its variables replaced, the text is longer than %d bytes", maxText)})
+			x.fail(n, fmt.Sprintf("with its variables replaced, the text is longer than %d bytes", maxText), "")
 		}
-		return v.text
+		return v.text + rest
 	})
 	return &c
+}
+
+func (x *expander) fail(at *node, what, allowed string) {
+	x.failed = true
+	x.report.add(&Problem{Pos: at.pos, Value: quote(at.text), What: what, Allowed: allowed})
+}
+
+// pick returns what a reference in n stands for. A dot after a variable that
+// stands for a plain value is a dot: rest is the text from there on.
+func (x *expander) pick(n *node, ref string) (v *node, rest string) {
+	name, keys := parseRef(ref)
+	v = x.binding[name]
+	for i, key := range keys {
+		if v.kind == scalar && wholeVar.MatchString(v.text) {
+			if v = x.expand(v); x.failed {
+				return n, ""
+			}
+		}
+		if v.kind != mapping {
+			if v.kind == scalar && !v.null && !strings.HasPrefix(ref, "${") {
+				return x.expand(v), "." + strings.Join(keys[i:], ".")
+			}
+			x.fail(n, "$"+strings.Join(append([]string{name}, keys[:i]...), ".")+" is "+describe(v)+", which has no keys", "a mapping")
+			return n, ""
+		}
+		inner, _ := v.get(key)
+		if inner == nil {
+			have := slices.DeleteFunc(texts(v.keys), func(k string) bool { return k == keyLabel })
+			x.failed = true
+			x.report.add(&Problem{Pos: n.pos, Value: quote(n.text), What: "the value of " + x.name(name) + " has no key " + key,
+				Allowed: "$" + name + "." + strings.Join(have, ", $"+name+"."), Hint: suggest(key, have)})
+			return n, ""
+		}
+		v = inner
+	}
+	if _, i := v.get(keyLabel); i >= 0 && len(keys) == 0 {
+		c := *v // the label names the value and is no part of it
+		c.keys = slices.Delete(slices.Clone(v.keys), i, i+1)
+		c.items = slices.Delete(slices.Clone(v.items), i, i+1)
+		v = &c
+	}
+	return x.expand(v), ""
+}
+
+// name tells a variable with its value, for messages.
+func (x *expander) name(variable string) string {
+	return "$" + variable + " in the point " + variable + "=" + quote(x.label(x.binding[variable]))
+}
+
+// label is the textual form of a variable's value in names and results.
+func (x *expander) label(v *node) string {
+	if l, _ := v.get(keyLabel); l != nil {
+		return x.expand(l).String()
+	}
+	if v.kind == scalar && wholeVar.MatchString(v.text) {
+		if name, keys := parseRef(v.text); len(keys) == 0 {
+			return x.label(x.binding[name])
+		}
+	}
+	return x.expand(v).String()
 }
 
 func valueOf(n *node) string {

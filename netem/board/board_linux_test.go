@@ -147,6 +147,70 @@ func TestWatchIsOneShot(t *testing.T) {
 	}
 }
 
+// The queues of a node's pipes follow those of its radio, in the order of its
+// interfaces, and wake the sender alone.
+func TestPipeQueues(t *testing.T) {
+	b, err := Create(3, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	view := func(node int, pipes ...int) *View {
+		t.Helper()
+		files, err := b.NodeFiles(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := OpenViewFD(dup(t, files[0]), dup(t, files[1]), node, pipes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { v.Close() })
+		return v
+	}
+	v, far := view(1, 2*3+1, 2*0), view(0, 2*0+1)
+	if v.Queues() != NumAC+2 || far.Queues() != NumAC+1 {
+		t.Errorf("%d and %d queues, want %d and %d", v.Queues(), far.Queues(), NumAC+2, NumAC+1)
+	}
+	b.SetLimit(1, NumAC-1, 9)
+	b.SetPipeLimit(7, 10)
+	b.PipeArrived(7, 6, 1, 5)
+	for q, want := range map[int]State{NumAC - 1: {Limit: 9}, PipeQueue(0): {Arrived: 6, Left: 1, Overflow: 1, Queued: 5, Limit: 10}, PipeQueue(1): {}} {
+		if got := v.State(q); got != want {
+			t.Errorf("queue %d: %+v, want %+v", q, got, want)
+		}
+	}
+	if got := b.PipeState(7); got != v.State(PipeQueue(0)) || v.Free(PipeQueue(0)) != 5 {
+		t.Errorf("the board's own view: %+v; free %d", got, v.Free(PipeQueue(0)))
+	}
+	if v.Watch(PipeQueue(0), 3) {
+		t.Error("five packets wait, yet the watch says three or fewer")
+	}
+	b.PipeLeft(1, 0, 1, 0) // the other direction of another pipe
+	b.PipeLeft(7, 1, 1, 4)
+	b.PipeLeft(7, 1, 1, 3)
+	if err := v.Event().SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Wait(); err != nil {
+		t.Errorf("not woken at the low-water mark: %v", err)
+	}
+	if s := v.State(PipeQueue(0)); s.Left != 3 || s.Queued != 3 {
+		t.Errorf("in the end %+v", s)
+	}
+	if s := far.State(PipeQueue(0)); s.Left != 1 || s.Arrived != 0 {
+		t.Errorf("the other end's queue: %+v", s)
+	}
+	for _, q := range []int{-1, 8} {
+		if _, err := OpenViewFD(dup(t, b.files[0]), dup(t, b.files[1]), 0, []int{q}); err == nil || !strings.Contains(err.Error(), "8 queues of pipes") {
+			t.Errorf("a view of queue %d: %v", q, err)
+		}
+	}
+	if _, err := Create(1, -1); err == nil {
+		t.Error("a board of -1 pipes")
+	}
+}
+
 // dup gives the view descriptors of its own, as inheritance would.
 func dup(t *testing.T, f *os.File) uintptr {
 	t.Helper()

@@ -48,6 +48,7 @@ type lab struct {
 	proc *emulator.Proc
 	cfg  *emulator.Config
 	done bool
+	seq  uint16 // of the last echo request
 }
 
 // line places nodes on a line, d metres apart, with disks of range and sense.
@@ -64,16 +65,31 @@ func line(n int, d, decode, sense vtime.Metres) *emulator.Config {
 // nil for one hop everywhere).
 func newLab(t testing.TB, cfg *emulator.Config, opt emulator.Options, next func(from, to int) int) *lab {
 	t.Helper()
-	testenv.Need(t, testenv.Root, testenv.TAP)
-	l := &lab{t: t, cfg: cfg}
 	n := len(cfg.Positions)
 	if cfg.Matrix != nil {
 		n = len(cfg.Matrix.Delivery)
 	}
+	cfg.Nodes = make([]emulator.Node, n)
+	l := bareLab(t, cfg, opt)
+	if next == nil {
+		next = func(_, to int) int { return to }
+	}
 	for i := range n {
+		l.inside(i, func() error { return address(i, n, next) })
+	}
+	return l
+}
+
+// bareLab starts the namespaces of the nodes of cfg and the emulator. The nodes
+// have no address.
+func bareLab(t testing.TB, cfg *emulator.Config, opt emulator.Options) *lab {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.TAP)
+	l := &lab{t: t, cfg: cfg}
+	for i := range cfg.Nodes {
 		pid := holder(t)
 		l.pids = append(l.pids, pid)
-		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: fmt.Sprintf("n%02d", i+1), PID: pid})
+		cfg.Nodes[i].Name, cfg.Nodes[i].PID = fmt.Sprintf("n%02d", i+1), pid
 	}
 	proc, err := emulator.Start(context.Background(), cfg, opt)
 	if err != nil {
@@ -85,22 +101,23 @@ func newLab(t testing.TB, cfg *emulator.Config, opt emulator.Options, next func(
 			proc.Kill()
 		}
 	})
-	if next == nil {
-		next = func(_, to int) int { return to }
-	}
-	for i := range n {
-		l.inside(i, func() error { return address(i, n, next) })
+	for i := range cfg.Nodes {
+		l.inside(i, sysctls)
 	}
 	return l
 }
 
-func address(i, n int, next func(from, to int) int) error {
+func sysctls() error {
 	for _, s := range tap.NodeSysctls() {
 		path := "/proc/sys/" + dots(s.Key)
 		if err := os.WriteFile(path, []byte(s.Value), 0); err != nil && !os.IsNotExist(err) {
 			return err
 		}
 	}
+	return nil
+}
+
+func address(i, n int, next func(from, to int) int) error {
 	link, err := netlink.LinkByName(tap.Interface)
 	if err != nil {
 		return err
@@ -231,6 +248,38 @@ func receive(c *net.UDPConn, from, until time.Time) (bytes int) {
 	}
 }
 
+// ping sends an echo request from one node to another and returns how long the
+// reply took and the TTL that it had left.
+func (l *lab) ping(from, dst int) (time.Duration, int) {
+	l.t.Helper()
+	var fd int
+	l.inside(from, func() (err error) {
+		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
+		return err
+	})
+	defer unix.Close(fd)
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}); err != nil {
+		l.t.Fatal(err)
+	}
+	l.seq++
+	t0 := time.Now()
+	if err := unix.Sendto(fd, echoRequest(l.seq), 0, &unix.SockaddrInet4{Addr: tap.Addr(dst).As4()}); err != nil {
+		l.t.Fatal(err)
+	}
+	b := make([]byte, 1500)
+	for {
+		n, from, err := unix.Recvfrom(fd, b, 0)
+		if err != nil {
+			l.t.Fatalf("no echo of node %d: %v", dst, err)
+		}
+		rtt := time.Since(t0)
+		sa, ok := from.(*unix.SockaddrInet4)
+		if n >= 28 && ok && sa.Addr == tap.Addr(dst).As4() && b[20] == 0 && b[26] == byte(l.seq>>8) && b[27] == byte(l.seq) {
+			return rtt, int(b[8])
+		}
+	}
+}
+
 // throughput is the UDP payload rate in Mb/s between two nodes over one second.
 func (l *lab) throughput(src, dst, tos int) float64 {
 	l.t.Helper()
@@ -257,9 +306,9 @@ func (l *lab) stop() *emulator.Report {
 	return r
 }
 
-func newBoard(t testing.TB, n int) *board.Board {
+func newBoard(t testing.TB, n, pipes int) *board.Board {
 	t.Helper()
-	b, err := board.Create(n, 0)
+	b, err := board.Create(n, pipes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +317,7 @@ func newBoard(t testing.TB, n int) *board.Board {
 }
 
 // openView maps a node's view of the board, as its agent would.
-func openView(t testing.TB, b *board.Board, node int) *board.View {
+func openView(t testing.TB, b *board.Board, node int, pipes ...int) *board.View {
 	t.Helper()
 	files, err := b.NodeFiles(node)
 	if err != nil {
@@ -282,7 +331,7 @@ func openView(t testing.TB, b *board.Board, node int) *board.View {
 		}
 		fds[i] = uintptr(fd)
 	}
-	v, err := board.OpenViewFD(fds[0], fds[1], node, nil)
+	v, err := board.OpenViewFD(fds[0], fds[1], node, pipes)
 	if err != nil {
 		t.Fatal(err)
 	}

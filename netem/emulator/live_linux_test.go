@@ -37,32 +37,13 @@ func chain(from, to int) int {
 // over two.
 func TestPing(t *testing.T) {
 	l := newLab(t, line(3, 100, 150, 350), emulator.Options{}, chain)
-	var fd int
-	l.inside(0, func() (err error) {
-		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMP)
-		return err
-	})
-	defer unix.Close(fd)
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}); err != nil {
-		t.Fatal(err)
-	}
-	for dst, ttl := range map[int]byte{1: 64, 2: 63} {
-		t0 := time.Now()
-		if err := unix.Sendto(fd, echoRequest(uint16(dst)), 0, &unix.SockaddrInet4{Addr: tap.Addr(dst).As4()}); err != nil {
-			t.Fatal(err)
-		}
-		b := make([]byte, 1500)
-		n, from, err := unix.Recvfrom(fd, b, 0)
-		if err != nil {
-			t.Fatalf("no echo of node %d: %v", dst, err)
-		}
-		rtt := time.Since(t0)
-		sa, ok := from.(*unix.SockaddrInet4)
-		if n < 28 || !ok || sa.Addr != tap.Addr(dst).As4() || b[20] != 0 || b[26] != 0 || b[27] != byte(dst) || b[8] != ttl {
-			t.Errorf("echo of node %d: %x from %v; want type 0, sequence %d, TTL %d", dst, b[:n], from, dst, ttl)
+	for dst, ttl := range map[int]int{1: 64, 2: 63} {
+		rtt, left := l.ping(0, dst)
+		if left != ttl {
+			t.Errorf("echo of node %d: TTL %d, want %d", dst, left, ttl)
 		}
 		// DIFS + frame + SIFS + ACK are 0.6 ms a hop at least.
-		if hops := 65 - int(ttl); rtt < time.Duration(hops)*2*500*time.Microsecond {
+		if hops := 65 - ttl; rtt < time.Duration(hops)*2*500*time.Microsecond {
 			t.Errorf("an echo over %d hops took %v: faster than the medium allows", hops, rtt)
 		}
 	}
@@ -369,7 +350,7 @@ func now() int64 {
 // The board shows the free space of a queue while it fills and drains, and
 // wakes the one who waits for it.
 func TestBoardFollowsTheQueue(t *testing.T) {
-	b := newBoard(t, 2)
+	b := newBoard(t, 2, 0)
 	l := newLab(t, line(2, 10, 150, 350), emulator.Options{Board: b}, nil)
 	v := openView(t, b, 0)
 	const bk = int(wifi.BK)
@@ -468,14 +449,14 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		"a process that is not there": {func(c *emulator.Config) { c.Nodes[0].PID = 1 << 22 }, "node n01"},
 		"no process":                  {func(c *emulator.Config) { c.Nodes[0].PID = 0 }, "process id 0"},
 		"a loss of nobody":            {func(c *emulator.Config) { c.Losses = []emulator.Loss{{From: 0, To: 9, P: 1}} }, "9"},
-		"a board for others":          {func(c *emulator.Config) {}, "board for 3 nodes"},
+		"a board for others":          {func(c *emulator.Config) {}, "board for 3 nodes and 0 pipes"},
 	} {
 		cfg := line(1, 10, 150, 350)
 		cfg.Nodes = []emulator.Node{{Name: "n01", PID: pid}}
 		c.change(cfg)
 		opt := emulator.Options{}
 		if name == "a board for others" {
-			opt.Board = newBoard(t, 3)
+			opt.Board = newBoard(t, 3, 0)
 		}
 		p, err := emulator.Start(context.Background(), cfg, opt)
 		if err == nil {

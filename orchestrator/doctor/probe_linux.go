@@ -20,7 +20,7 @@ import (
 // says why this process could not get the privileges of root, if it tried.
 func Examine(noRoot error) []Check {
 	checks := []Check{privileges(noRoot), namespaces(), taps(), priority(), timer(), processors()}
-	checks = append(checks, congestionControls(), netem(), pressure())
+	checks = append(checks, bridges(), congestionControls(), netem(), pressure())
 	for _, p := range programs {
 		checks = append(checks, program(p.name, p.use))
 	}
@@ -80,6 +80,21 @@ func taps() Check {
 		c.State, c.Found, c.Cost, c.Remedy = Lack, u.Because, "no emulated radio", u.Do
 	case err != nil:
 		c.State, c.Found, c.Cost, c.Remedy = Lack, err.Error(), "no emulated radio", "modprobe tun"
+	}
+	return c
+}
+
+// bridges makes a bridge in a namespace of its own, for nodes that join their
+// radio and their wires at the link layer.
+func bridges() Check {
+	c := Check{Name: "bridge devices", State: OK, Found: "can be made"}
+	err := apart(func() error {
+		return netlink.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}})
+	})
+	if err != nil {
+		c.State, c.Found = Lack, err.Error()
+		c.Cost = "no nodes with `bridge: true`; nodes that route between their interfaces do not need it"
+		c.Remedy = "modprobe bridge (CONFIG_BRIDGE)"
 	}
 	return c
 }

@@ -47,7 +47,7 @@ func (t *Topology) Flows(c *spec.Config, repetition int) ([]Flow, error) {
 			path := t.Routes.Path(p.src, p.dst)
 			if path == nil {
 				return nil, fmt.Errorf("flows[%d]: there is no route from %s to %s: the network has %s; choose other pairs, or bring the nodes closer",
-					g, t.Nodes[p.src].Name, t.Nodes[p.dst].Name, t.apart())
+					g, t.Nodes[p.src].Name, t.Nodes[p.dst].Name, t.noRoute(p.src, p.dst))
 			}
 			out = append(out, Flow{ID: len(out), Group: g, Src: p.src, Dst: p.dst, Path: path})
 		}

@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hopbed/hopbed/experiments/etx"
 )
@@ -160,16 +161,8 @@ func (t *Topology) port(e Egress, end int) int {
 
 // apart says between which nodes there is no route, "" when all reach all.
 func (t *Topology) apart() string {
-	g := t.Graph
-	if t.layer != nil {
-		g = etx.NewGraph(len(t.Nodes))
-		for _, h := range t.layer.links {
-			if !math.IsInf(h.etx, 1) {
-				g.Set(h.from, h.Next, 1, 1)
-			}
-		}
-	}
-	if parts := g.Components(); len(parts) > 1 {
+	parts := t.parts()
+	if len(parts) > 1 {
 		return t.describe(parts)
 	}
 	if t.layer == nil {
@@ -178,10 +171,34 @@ func (t *Topology) apart() string {
 	for i := range t.Nodes {
 		for j := range t.Nodes {
 			if t.Routes.Hops(i, j) == etx.Unreachable {
-				return fmt.Sprintf("%s and %s, between which there are bridges, and a bridge neither routes nor sends back through its radio what came by it",
-					t.Nodes[i].Name, t.Nodes[j].Name)
+				return t.noRoute(i, j)
 			}
 		}
 	}
 	return ""
+}
+
+// parts are the sets of nodes that links join.
+func (t *Topology) parts() [][]int {
+	if t.layer == nil {
+		return t.Graph.Components()
+	}
+	g := etx.NewGraph(len(t.Nodes))
+	for _, h := range t.layer.links {
+		if !math.IsInf(h.etx, 1) {
+			g.Set(h.from, h.Next, 1, 1)
+		}
+	}
+	return g.Components()
+}
+
+// noRoute says why there is none from i to j.
+func (t *Topology) noRoute(i, j int) string {
+	parts := t.parts()
+	for _, p := range parts {
+		if slices.Contains(p, i) && slices.Contains(p, j) {
+			return fmt.Sprintf("only bridges between %s and %s, and a bridge neither routes nor sends back through its radio what came by it", t.Nodes[i].Name, t.Nodes[j].Name)
+		}
+	}
+	return t.describe(parts)
 }

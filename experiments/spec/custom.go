@@ -125,7 +125,11 @@ func (h *HopRule) decodeNode(d *decoder, n *node, at string) {
 	if n.kind == scalar && !n.null {
 		c, ok := hopClass(n.text)
 		if !ok {
-			d.bad(n, at, "not a number of hops", hopHelp)
+			what := "not a number of hops"
+			if n.text == "" {
+				what = "empty: YAML reads > without quotes as the begin of a text"
+			}
+			d.bad(n, at, what, hopHelp)
 			return
 		}
 		h.Classes = []HopClass{c}

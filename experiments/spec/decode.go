@@ -18,6 +18,7 @@ type field struct {
 	key       string
 	required  bool
 	novar     bool    // variables are not replaced here
+	off       bool    // the word off stands for no value
 	min, max  string  // as in a file
 	low, high float64 // the same in the type's unit
 	def       string
@@ -51,7 +52,7 @@ func readFields(t reflect.Type) []field {
 		if key == "" {
 			continue
 		}
-		f := field{index: []int{i}, owner: t.Name(), key: key, required: tag.Get("required") != "", novar: tag.Get("novar") != "",
+		f := field{index: []int{i}, owner: t.Name(), key: key, required: tag.Get("required") != "", novar: tag.Get("novar") != "", off: tag.Get("off") != "",
 			min: tag.Get("min"), max: tag.Get("max"), def: tag.Get("default"), pattern: tag.Get("pattern")}
 		if e := tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, "|")
@@ -228,6 +229,10 @@ func (d *decoder) value(n *node, at string, v reflect.Value, f field) {
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
+		if f.off && n.kind == scalar && n.text == "off" {
+			v.SetZero()
+			return
+		}
 		p := reflect.New(v.Type().Elem())
 		setDefaults(p.Elem())
 		d.value(n, at, p.Elem(), f)
@@ -287,6 +292,10 @@ func (d *decoder) list(n *node, at string, v reflect.Value, f field) {
 
 // allowed describes what a key takes.
 func allowed(f field, t reflect.Type) string {
+	if f.off {
+		f.off = false
+		return "off, or " + allowed(f, t)
+	}
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

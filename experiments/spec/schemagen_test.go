@@ -105,6 +105,9 @@ func (g *generator) block(t reflect.Type) object {
 	for _, f := range fieldsOf(t) {
 		sf := t.FieldByIndex(f.index)
 		p := g.value(sf.Type, f)
+		if f.off {
+			p = object{"anyOf": []any{p, object{"const": "off"}}}
+		}
 		if !f.novar {
 			p = object{"anyOf": []any{p, object{"$ref": "#/$defs/variable"}}}
 		}

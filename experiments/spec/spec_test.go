@@ -116,6 +116,11 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 	}{
 		{"unknown key", "durations", "durations: 10s", []string{"x.yaml:6:1: ", `"durations": unknown key`, `did you mean "duration"?`}},
 		{"unknown key in a block", "radio", "radio: {rat: 11mbit}", []string{"x.yaml:6:9: radio: ", `"rat": unknown key`, `"rate"`}},
+		{"comparison without quotes", "flows", "flows: [{count: 1, pairs: random, hops: >=2, transport: hop}]", []string{`x.yaml:4:41: ">=2": not YAML: a value cannot begin with > here`, `allowed: the same in quotes: ">=2"`}},
+		{"comparison without quotes in a block", "flows", "flows:\n  - count: 1\n    hops: >= 3\n    pairs: random", []string{`x.yaml:6:11: ">= 3": not YAML`, `quotes: ">= 3"`}},
+		{"comparison that YAML takes for a text", "flows", "flows:\n  - count: 1\n    hops: >2\n    pairs: random\n    transport: hop", []string{`flows[0].hops: "": empty: YAML reads > without quotes`, `">=2"`}},
+		{"off where it is none", "mac", "mac: {retries: off}", []string{`mac.retries: "off": not a whole number`}},
+		{"neither off nor a size", "mac", "mac: {rts: none}", []string{`mac.rts: "none"`, "allowed: off, or a size such as 256KiB from 1B to 4096B"}},
 		{"no unit", "duration", "duration: 10", []string{`x.yaml:5:11: duration: "10"`, "has no unit", "10"}},
 		{"wrong unit", "duration", "duration: 10m", []string{"x.yaml:5:11", `unit "m"`, "ms"}},
 		{"negative", "duration", "duration: -10s", []string{"x.yaml:5:11", `"-10s": out of range`, "100ms to 168h"}},
@@ -285,5 +290,12 @@ func TestHostileDocuments(t *testing.T) {
 				t.Errorf("a message of %d bytes", len(err.Error()))
 			}
 		})
+	}
+}
+
+func TestRTSIsOffOrASize(t *testing.T) {
+	e := parse(t, small+"mac: {rts: $rts}\nmatrix: {rts: [off, 500B]}\n")
+	if off, on := e.Points()[0].Config.MAC.RTS, e.Points()[1].Config.MAC.RTS; off != nil || on == nil || *on != 500 {
+		t.Errorf("RTS %v and %v", off, on)
 	}
 }

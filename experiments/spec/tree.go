@@ -161,8 +161,22 @@ func (b *treeBuilder) syntax(err error, data []byte) *Problem {
 	if strings.Contains(lines[line-1], "\t") {
 		p.Allowed = "spaces for indentation, no tabs"
 	}
+	// YAML reads > and | after a key as the begin of a text over several lines, and
+	// says so at the line below. The parser's line may also be where a block began.
+	for i := min(line, len(lines)) - 1; i >= max(0, line-2); i-- {
+		if m := unquoted.FindStringSubmatchIndex(lines[i]); m != nil {
+			value := strings.TrimSpace(lines[i][m[2]:m[3]])
+			p.Pos = b.at(i+1, utf8.RuneCountInString(lines[i][:m[2]])+1)
+			p.What, p.Value = "not YAML: a value cannot begin with "+value[:1]+" here", quote(value)
+			p.Allowed = "the same in quotes: " + strconv.Quote(value)
+			break
+		}
+	}
 	return p
 }
+
+// unquoted finds a comparison such as hops: >=2, which needs quotes.
+var unquoted = regexp.MustCompile(`[:\[,]\s+(>=?\s*[0-9]+)`)
 
 func badUTF8(data []byte) (line, col int) {
 	line, col = 1, 1

@@ -243,8 +243,8 @@ type PathLoss struct {
 type MAC struct {
 	// Retries is the number of retransmissions of a frame before it is dropped.
 	Retries *int `key:"retries" min:"0" max:"255"`
-	// RTS is the size of a frame above which RTS/CTS precedes it; off by default.
-	RTS *vtime.Bytes `key:"rts" min:"1B" max:"4096B"`
+	// RTS is the size of a frame above which RTS/CTS precedes it; the default is off.
+	RTS *vtime.Bytes `key:"rts" min:"1B" max:"4096B" off:"true"`
 	// Queues holds the EDCA parameters of the four access categories.
 	Queues Queues `key:"queues"`
 }

@@ -29,9 +29,19 @@ type Link struct {
 	Queue    int // frames that wait for the rate, 0 = 100
 }
 
+// device is one interface of a node: its radio, or an end of a wire.
+type device struct {
+	*tap.Device
+	node int
+	wire int // −1: the radio
+	end  int // of the wire
+}
+
 // hub forwards frames between the devices.
 type hub struct {
-	devs  []*tap.Device
+	devs  []device
+	radio map[int]int // device of a node's radio
+	nodes int
 	board *board.Board // may be nil
 	wake  [2]int       // pipe that ends the loop
 	done  chan struct{}
@@ -43,15 +53,16 @@ type hub struct {
 	serial  uint64
 	free    map[[2]int]time.Time // when the direction's sender is idle
 	queued  map[[2]int]int
-	held    []int // per node: frames that its board's queues hold
+	held    []int // frames that the queues hold: of the radios, then of the wires' ends
 	passed  map[[2]int]int
 	lost    map[[2]int]int
+	stray   int // frames that no flow can have sent
 }
 
 type frame struct {
 	at       time.Time
 	serial   uint64
-	from, to int
+	from, to int // devices
 	ac       int
 	data     []byte
 	drop     bool
@@ -73,14 +84,69 @@ func (f *frames) Pop() any {
 	return x
 }
 
-func newHub(devs []*tap.Device, b *board.Board) (*hub, error) {
-	h := &hub{devs: devs, board: b, done: make(chan struct{}), links: map[[2]int]Link{}, rnd: rand.New(rand.NewSource(1)),
-		free: map[[2]int]time.Time{}, queued: map[[2]int]int{}, held: make([]int, len(devs)*board.NumAC), passed: map[[2]int]int{}, lost: map[[2]int]int{}}
+func newHub(devs []device, nodes, wires int, b *board.Board) (*hub, error) {
+	h := &hub{devs: devs, radio: map[int]int{}, nodes: nodes, board: b, done: make(chan struct{}), links: map[[2]int]Link{}, rnd: rand.New(rand.NewSource(1)),
+		free: map[[2]int]time.Time{}, queued: map[[2]int]int{}, held: make([]int, nodes*board.NumAC+2*wires), passed: map[[2]int]int{}, lost: map[[2]int]int{}}
+	for i, d := range devs {
+		if d.wire < 0 {
+			h.radio[d.node] = i
+		}
+	}
 	if err := unix.Pipe2(h.wake[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, err
 	}
 	go h.run()
 	return h, nil
+}
+
+// peer returns the device that takes a frame.
+func (h *hub) peer(from int, data []byte) (to int, ok bool) {
+	d := h.devs[from]
+	if d.wire >= 0 {
+		for i, o := range h.devs {
+			if o.wire == d.wire && i != from {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	node, ok := tap.NodeOfHardware(tap.HardwareAddress(data[:6]))
+	if !ok {
+		return 0, false
+	}
+	to, ok = h.radio[node]
+	return to, ok
+}
+
+// queue is the number in held of the queue that a frame waits in.
+func (h *hub) queue(from, ac int) int {
+	if d := h.devs[from]; d.wire >= 0 {
+		return h.nodes*board.NumAC + 2*d.wire + d.end
+	}
+	return h.devs[from].node*board.NumAC + ac
+}
+
+// arrived and left publish a queue's state on the board.
+func (h *hub) arrived(from, ac, refused int) {
+	held := h.held[h.queue(from, ac)]
+	switch d := h.devs[from]; {
+	case h.board == nil:
+	case d.wire >= 0:
+		h.board.PipeArrived(2*d.wire+d.end, 1, refused, held)
+	default:
+		h.board.Arrived(d.node, ac, 1, refused, held)
+	}
+}
+
+func (h *hub) left(from, ac int) {
+	held := h.held[h.queue(from, ac)]
+	switch d := h.devs[from]; {
+	case h.board == nil:
+	case d.wire >= 0:
+		h.board.PipeLeft(2*d.wire+d.end, d.node, 1, held)
+	default:
+		h.board.Left(d.node, ac, 1, held)
+	}
 }
 
 func (h *hub) close() {
@@ -127,18 +193,18 @@ func (h *hub) run() {
 
 // take decides the fate of one frame.
 func (h *hub) take(from int, data []byte) {
-	if len(data) < 34 || data[12] != 8 || data[13] != 0 {
-		return // ARP and the like: neighbours are permanent
-	}
-	var mac tap.HardwareAddress
-	copy(mac[:], data)
-	to, ok := tap.NodeOfHardware(mac)
-	if !ok || to >= len(h.devs) {
-		return
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := [2]int{from, to}
+	if len(data) < 34 || data[12] != 8 || data[13] != 0 || data[0]&1 != 0 {
+		h.stray++ // ARP, spanning tree and the like: neighbours are permanent
+		return
+	}
+	to, ok := h.peer(from, data)
+	if !ok {
+		h.stray++
+		return
+	}
+	key := [2]int{h.devs[from].node, h.devs[to].node}
 	l := h.links[key]
 	// The WMM map of the precedence bits (802.11-2020 §10.2.4.2).
 	ac := [8]int{1, 0, 0, 1, 2, 2, 3, 3}[data[15]>>5]
@@ -147,12 +213,9 @@ func (h *hub) take(from int, data []byte) {
 	if limit == 0 {
 		limit = 100
 	}
-	q := from*board.NumAC + ac
 	if h.queued[key] >= limit {
 		h.lost[key]++
-		if h.board != nil {
-			h.board.Arrived(from, ac, 1, 1, h.held[q])
-		}
+		h.arrived(from, ac, 1)
 		return
 	}
 	at := now
@@ -164,10 +227,8 @@ func (h *hub) take(from int, data []byte) {
 		h.free[key] = at
 	}
 	h.queued[key]++
-	h.held[q]++
-	if h.board != nil {
-		h.board.Arrived(from, ac, 1, 0, h.held[q])
-	}
+	h.held[h.queue(from, ac)]++
+	h.arrived(from, ac, 0)
 	loss := l.Loss
 	if ac == 0 {
 		loss += l.BulkLoss
@@ -195,14 +256,11 @@ func (h *hub) deliver() time.Duration {
 			return d
 		}
 		heap.Pop(&h.pending)
-		key := [2]int{f.from, f.to}
+		key := [2]int{h.devs[f.from].node, h.devs[f.to].node}
 		if f.last {
 			h.queued[key]--
-			q := f.from*board.NumAC + f.ac
-			h.held[q]--
-			if h.board != nil {
-				h.board.Left(f.from, f.ac, 1, h.held[q])
-			}
+			h.held[h.queue(f.from, f.ac)]--
+			h.left(f.from, f.ac)
 		}
 		if f.drop {
 			if f.data != nil {

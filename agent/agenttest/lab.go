@@ -4,11 +4,10 @@ package agenttest
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -64,6 +63,11 @@ type Options struct {
 	QueueLimit int  // frames per queue on the board; 0 = 50
 	NoDevices  bool // agents without interfaces
 	UserNS     bool // each agent in a user namespace, with no rights outside
+	// Wires join two nodes each, by interfaces eth0, eth1 … in this order.
+	Wires [][2]int
+	// WiredOnly nodes have no radio; Bridges join all their interfaces by a
+	// bridge (wired ones: the hub's radios do not know what is behind a bridge).
+	WiredOnly, Bridges []int
 }
 
 type pipes struct {
@@ -89,7 +93,7 @@ func New(t testing.TB, n int, opt Options) *Lab {
 		testenv.Need(t, testenv.UserNS)
 	}
 	if opt.Board {
-		b, err := board.Create(n, 0)
+		b, err := board.Create(n, len(opt.Wires))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,6 +107,9 @@ func New(t testing.TB, n int, opt Options) *Lab {
 				b.SetLimit(i, ac, limit)
 			}
 		}
+		for q := range 2 * len(opt.Wires) {
+			b.SetPipeLimit(q, limit)
+		}
 	}
 	t.Cleanup(l.close)
 	for i := range n {
@@ -111,15 +118,26 @@ func New(t testing.TB, n int, opt Options) *Lab {
 	if opt.NoDevices {
 		return l
 	}
-	var devs []*tap.Device
-	for i, nd := range l.Nodes {
-		d, err := tap.Create(nd.Cmd.Process.Pid, tap.Config{HardwareAddress: tap.HardwareAddr(i)})
+	var devs []device
+	add := func(node, wire, end int, c tap.Config) {
+		d, err := tap.Create(l.Nodes[node].Cmd.Process.Pid, c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		devs = append(devs, d)
+		devs = append(devs, device{Device: d, node: node, wire: wire, end: end})
 	}
-	h, err := newHub(devs, l.board)
+	for i := range l.Nodes {
+		if !slices.Contains(opt.WiredOnly, i) {
+			add(i, -1, 0, tap.Config{HardwareAddress: tap.HardwareAddr(i)})
+		}
+	}
+	for i, w := range opt.Wires {
+		for end, node := range w {
+			name, mac, _ := opt.link(node, w[1-end])
+			add(node, i, end, tap.Config{Name: name, HardwareAddress: mac})
+		}
+	}
+	h, err := newHub(devs, n, len(opt.Wires), l.board)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,77 +278,12 @@ func (l *Lab) Frames(a, b int) (passed, lost int) {
 	return l.hub.passed[[2]int{a, b}], l.hub.lost[[2]int{a, b}]
 }
 
-// Chain is the configuration of one node of a chain 0–1–…–n−1.
-func (l *Lab) Chain(node int, flows []proto.Flow) *proto.Configure {
-	c := &proto.Configure{
-		Node: node, Name: fmt.Sprintf("n%02d", node+1), Interface: tap.Interface, WaitInterface: 2 * vtime.Second,
-		Address: netip.PrefixFrom(tap.Addr(node), 32), HardwareAddress: tap.HardwareAddr(node).String(), MTU: tap.MTU,
-		OffloadsOff: true, Loopback: true,
-	}
-	for _, s := range tap.NodeSysctls() {
-		c.Sysctls = append(c.Sysctls, proto.Sysctl{Key: s.Key, Value: s.Value})
-	}
-	for i := range l.Nodes {
-		c.Peers = append(c.Peers, proto.Peer{Node: i, Addr: tap.Addr(i)})
-		if i == node {
-			continue
-		}
-		via := node + 1
-		if i < node {
-			via = node - 1
-		}
-		c.NextHops = append(c.NextHops, proto.NextHop{Dst: i, Via: via})
-		r := proto.Route{Dst: netip.PrefixFrom(tap.Addr(i), 32)}
-		if via != i {
-			r.Via = tap.Addr(via)
-		} else {
-			c.Neighbours = append(c.Neighbours, proto.Neighbour{Addr: tap.Addr(i), HardwareAddress: tap.HardwareAddr(i).String()})
-		}
-		c.Routes = append(c.Routes, r)
-	}
-	if l.board != nil {
-		c.Board = &proto.Board{MemFD: 3, EventFD: 4, Nodes: len(l.Nodes)}
-	}
-	for _, f := range flows {
-		lo, hi := min(f.Src, f.Dst), max(f.Src, f.Dst)
-		if node >= lo && node <= hi {
-			c.Flows = append(c.Flows, f)
-		}
-	}
-	return c
-}
-
-// Flow completes a flow of a chain: addresses and path.
-func (l *Lab) Flow(f proto.Flow) proto.Flow {
-	f.SrcAddr, f.DstAddr = tap.Addr(f.Src), tap.Addr(f.Dst)
-	step := 1
-	if f.Dst < f.Src {
-		step = -1
-	}
-	f.Path = nil
-	for i := f.Src; i != f.Dst; i += step {
-		f.Path = append(f.Path, i)
-	}
-	f.Path = append(f.Path, f.Dst)
-	return f
-}
-
-// ConfigureChain configures every node; change may alter each configuration.
-func (l *Lab) ConfigureChain(flows []proto.Flow, change func(*proto.Configure)) []*proto.Readback {
-	l.t.Helper()
-	var out []*proto.Readback
-	for _, n := range l.Nodes {
-		c := l.Chain(n.ID, flows)
-		if change != nil {
-			change(c)
-		}
-		r, err := n.Client.Configure(l.Context(5*time.Second), c)
-		if err != nil {
-			l.t.Fatalf("configure: %v", err)
-		}
-		out = append(out, r)
-	}
-	return out
+// Stray returns how many frames came that no flow can have sent: broadcasts,
+// other protocols, unknown destinations.
+func (l *Lab) Stray() int {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	return l.hub.stray
 }
 
 // Start starts every node with one epoch, 150 ms from now, and returns it.

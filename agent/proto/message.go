@@ -10,11 +10,11 @@ import (
 
 // Version is the version of the protocol. Both sides must have the same one:
 // a newer agent does not guess what an older controller meant.
-const Version = 1
+const Version = 2
 
 // MaxLine is the longest line that either side accepts, in bytes with its
-// newline. The longest honest message is the configuration of a node in a mesh
-// of 1,000 nodes (about 300 KB).
+// newline. The longest honest message is the configuration of a bridge in a mesh
+// of 1,000 nodes (about 320 KB).
 const MaxLine = 4 << 20
 
 // Type names a message.
@@ -78,94 +78,6 @@ type HelloReply struct {
 // and the reply; the controller brackets it with its own clock.
 type Clock struct {
 	MonotonicNS int64 `json:"monotonic_ns"`
-}
-
-// Configure makes a namespace or a host into the experiment's node. What is
-// left out is left alone. It replaces an earlier configuration only after a
-// revert.
-type Configure struct {
-	Node int    `json:"node"` // index in the experiment's node order
-	Name string `json:"name"`
-	// Interface is the one interface that the agent may touch ("wlan0").
-	Interface string `json:"interface"`
-	// WaitInterface bounds the wait for the interface to appear (the emulator
-	// creates it); 0 means that it must be there already.
-	WaitInterface vtime.Duration `json:"wait_interface_ns,omitempty"`
-	Address       netip.Prefix   `json:"address"`
-	// HardwareAddress is the interface's expected MAC address ("02:68:…");
-	// empty = not compared. The agent never sets it.
-	HardwareAddress string `json:"hardware_address,omitempty"`
-	MTU             int    `json:"mtu,omitempty"` // 0 = leave
-	// OffloadsOff switches TSO, GSO and GRO off, so that a packet on the
-	// interface is a packet on the air.
-	OffloadsOff bool `json:"offloads_off,omitempty"`
-	// Loopback brings lo up.
-	Loopback   bool        `json:"loopback,omitempty"`
-	Sysctls    []Sysctl    `json:"sysctls,omitempty"` // in this order; read back in this order
-	Routes     []Route     `json:"routes,omitempty"`
-	Neighbours []Neighbour `json:"neighbours,omitempty"`
-
-	// Peers maps node ids to addresses, this node included, for the transports
-	// that route by themselves (Hop, relays).
-	Peers []Peer `json:"peers,omitempty"`
-	// NextHops is the node-level route table, for the same transports.
-	NextHops []NextHop `json:"next_hops,omitempty"`
-	// Board gives the emulated radio's queue board (netem/board); nil where
-	// the node has a real radio.
-	Board *Board `json:"board,omitempty"`
-	// Hop holds the fields of hop.Config that differ from its defaults, as
-	// JSON, decoded strictly; absent = defaults.
-	Hop json.RawMessage `json:"hop,omitempty"`
-	// Flows are those in which this node is source, destination or relay.
-	Flows []Flow `json:"flows,omitempty"`
-	// SampleInterval is the time between samples; 0 = 100 ms.
-	SampleInterval vtime.Duration `json:"sample_interval_ns,omitempty"`
-}
-
-// Sysctl is one setting below /proc/sys, named with slashes or dots
-// ("net.ipv4.ip_forward").
-type Sysctl struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
-
-// Route is one entry of the main table through the configured interface. An
-// invalid Via means that the destination is a neighbour (scope link); else the
-// route is "onlink", since every node has a /32 address.
-type Route struct {
-	Dst netip.Prefix `json:"dst"`
-	Via netip.Addr   `json:"via,omitzero"`
-	// AdvMSS is the MSS that connections over this route advertise, in bytes;
-	// 0 = the kernel's.
-	AdvMSS int `json:"advmss,omitempty"`
-	// QuickAck acknowledges every segment at once (ip route "quickack 1").
-	QuickAck bool `json:"quickack,omitempty"`
-}
-
-// Neighbour is one permanent entry of the neighbour table.
-type Neighbour struct {
-	Addr            netip.Addr `json:"addr"`
-	HardwareAddress string     `json:"hardware_address"`
-}
-
-// Peer is one node of the experiment.
-type Peer struct {
-	Node int        `json:"node"`
-	Addr netip.Addr `json:"addr"`
-}
-
-// NextHop says that packets for node Dst go to the neighbour Via.
-type NextHop struct {
-	Dst int `json:"dst"`
-	Via int `json:"via"`
-}
-
-// Board names the inherited descriptors of the emulator's queue board.
-type Board struct {
-	MemFD   int `json:"mem_fd"`   // memfd shared with the emulator
-	EventFD int `json:"event_fd"` // this node's eventfd
-	// Nodes is the number of nodes on the board.
-	Nodes int `json:"nodes"`
 }
 
 // Flow is one flow of the experiment, the same at each node that takes part.

@@ -24,17 +24,17 @@ func TestMalformedLinesAreRefused(t *testing.T) {
 		"empty":              {``, CodeMalformed, "unexpected end"},
 		"not JSON":           {`hello`, CodeMalformed, `got "hello"`},
 		"no version":         {`{"seq":1,"type":"stop"}`, CodeMalformed, "no version"},
-		"older version":      {`{"v":0,"seq":1,"type":"stop"}`, CodeVersion, `wanted "1", got "0"`},
-		"newer, other shape": {`{"v":2,"id":"x","kind":"stop"}`, CodeVersion, "built with this controller"},
-		"unknown field":      {`{"v":1,"seq":1,"type":"stop","urgent":true}`, CodeMalformed, "urgent"},
-		"unknown type":       {`{"v":1,"seq":1,"type":"dance"}`, CodeMalformed, "dance"},
-		"two values":         {`{"v":1,"seq":1,"type":"stop"} {}`, CodeMalformed, "after"},
-		"text behind":        {`{"v":1,"seq":1,"type":"stop"} x`, CodeMalformed, ""},
+		"older version":      {`{"v":0,"seq":1,"type":"stop"}`, CodeVersion, `wanted "2", got "0"`},
+		"newer, other shape": {`{"v":3,"id":"x","kind":"stop"}`, CodeVersion, "built with this controller"},
+		"unknown field":      {`{"v":2,"seq":1,"type":"stop","urgent":true}`, CodeMalformed, "urgent"},
+		"unknown type":       {`{"v":2,"seq":1,"type":"dance"}`, CodeMalformed, "dance"},
+		"two values":         {`{"v":2,"seq":1,"type":"stop"} {}`, CodeMalformed, "after"},
+		"text behind":        {`{"v":2,"seq":1,"type":"stop"} x`, CodeMalformed, ""},
 		"array":              {`[1]`, CodeMalformed, ""},
-		"order without seq":  {`{"v":1,"type":"stop"}`, CodeMalformed, "sequence number"},
-		"async with seq":     {`{"v":1,"seq":3,"type":"log","body":{}}`, CodeMalformed, "sequence number 0"},
-		"negative seq":       {`{"v":1,"seq":-3,"type":"stop"}`, CodeMalformed, ""},
-		"too long":           {`{"v":1,"seq":1,"type":"stop","body":"` + strings.Repeat("x", MaxLine) + `"}`, CodeMalformed, "at most"},
+		"order without seq":  {`{"v":2,"type":"stop"}`, CodeMalformed, "sequence number"},
+		"async with seq":     {`{"v":2,"seq":3,"type":"log","body":{}}`, CodeMalformed, "sequence number 0"},
+		"negative seq":       {`{"v":2,"seq":-3,"type":"stop"}`, CodeMalformed, ""},
+		"too long":           {`{"v":2,"seq":1,"type":"stop","body":"` + strings.Repeat("x", MaxLine) + `"}`, CodeMalformed, "at most"},
 	} {
 		_, err := DecodeEnvelope([]byte(c.line))
 		var e *Error
@@ -73,8 +73,9 @@ func TestBodiesAreStrict(t *testing.T) {
 func FuzzDecodeEnvelope(f *testing.F) {
 	for _, body := range []any{
 		nil, Hello{Controller: "1.0"}, Start{1, 2, 3},
-		Configure{Node: 3, Name: "n04", Interface: "wlan0", Address: netip.MustParsePrefix("10.77.0.4/32"),
-			Routes: []Route{{Dst: netip.MustParsePrefix("10.77.0.5/32")}}, Flows: []Flow{{ID: 1, Transport: "hop", Workload: workload.Spec{Kind: workload.Continual}}}},
+		Configure{Node: 3, Name: "n04", Interfaces: []Interface{{Name: "wlan0"}, {Name: "eth0"}}, Address: netip.MustParsePrefix("10.77.0.4/32"),
+			Bridge: &Bridge{Name: "br0", Forward: []Forward{{"02:68:6f:70:00:01", "eth0"}}},
+			Routes: []Route{{Interface: "br0", Dst: netip.MustParsePrefix("10.77.0.5/32")}}, Flows: []Flow{{ID: 1, Transport: "hop", Workload: workload.Spec{Kind: workload.Continual}}}},
 	} {
 		line, err := EncodeEnvelope(7, TypeConfigure, body, nil)
 		if err != nil {
@@ -84,7 +85,7 @@ func FuzzDecodeEnvelope(f *testing.F) {
 	}
 	line, _ := EncodeEnvelope(0, TypeLog, Log{Message: "é\u2028\x00"}, nil)
 	f.Add(line)
-	f.Add([]byte(`{"v":1,"seq":1,"type":"stop","error":{"code":"system"}}`))
+	f.Add([]byte(`{"v":2,"seq":1,"type":"stop","error":{"code":"system"}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		e, err := DecodeEnvelope(line)
 		if err != nil {
@@ -299,15 +300,22 @@ func TestLineLimits(t *testing.T) {
 	}
 }
 
-// The largest mesh's configuration fits a line.
+// The largest mesh's configuration fits a line, even that of a bridge to which
+// everybody is a neighbour.
 func TestLargestConfigurationFits(t *testing.T) {
-	c := Configure{Node: 999, Name: "n1000", Interface: "wlan0"}
+	c := Configure{Node: 999, Name: "n1000", Bridge: &Bridge{Name: "br0", HardwareAddress: "02:68:6f:70:03:e7"}, Board: &Board{Nodes: 1000}}
 	for i := range 1000 {
 		a := netip.AddrFrom4([4]byte{10, 77, byte((i + 1) >> 8), byte(i + 1)})
-		c.Routes = append(c.Routes, Route{Dst: netip.PrefixFrom(a, 32), Via: a})
+		c.Routes = append(c.Routes, Route{Interface: "br0", Dst: netip.PrefixFrom(a, 32), Via: a, CwndCap: 10})
 		c.Peers = append(c.Peers, Peer{Node: i, Addr: a})
 		c.NextHops = append(c.NextHops, NextHop{Dst: i, Via: i})
-		c.Neighbours = append(c.Neighbours, Neighbour{Addr: a, HardwareAddress: "02:68:6f:70:03:e7"})
+		c.Neighbours = append(c.Neighbours, Neighbour{Interface: "br0", Addr: a, HardwareAddress: "02:68:6f:70:03:e7"})
+		c.Bridge.Forward = append(c.Bridge.Forward, Forward{HardwareAddress: "02:68:6f:70:03:e7", Interface: "eth249"})
+		c.Ports = append(c.Ports, Port{Node: i, Port: 250})
+		if i < 250 {
+			c.Interfaces = append(c.Interfaces, Interface{Name: "eth249", HardwareAddress: "02:68:6f:70:03:e7"})
+			c.Board.Pipes = append(c.Board.Pipes, 2*i)
+		}
 	}
 	line, err := EncodeEnvelope(1, TypeConfigure, c, nil)
 	if err != nil || len(line) > MaxLine/4 {

@@ -102,18 +102,33 @@ type Failure struct {
 // Readback is the state that the agent read from the kernel after configuring
 // and compared with the order. It is the evidence that goes into the run.
 type Readback struct {
-	Interface       string         `json:"interface"`
+	Interfaces []InterfaceState `json:"interfaces"` // in the order of the order
+	Bridge     *BridgeState     `json:"bridge,omitempty"`
+	Sysctls    []Sysctl         `json:"sysctls,omitempty"`
+	Routes     int              `json:"routes"`     // entries compared and equal
+	Neighbours int              `json:"neighbours"` // entries compared and equal
+	Flows      []FlowSetup      `json:"flows,omitempty"`
+}
+
+// InterfaceState is an interface as the kernel describes it.
+type InterfaceState struct {
+	Name            string         `json:"name"`
 	Index           int            `json:"index"`
 	Up              bool           `json:"up"`
 	HardwareAddress string         `json:"hardware_address"`
 	MTU             int            `json:"mtu"`
 	TxQueueLen      int            `json:"tx_queue_len"`
-	Addresses       []netip.Prefix `json:"addresses"`
+	Addresses       []netip.Prefix `json:"addresses,omitempty"`
 	Offloads        []Offload      `json:"offloads,omitempty"`
-	Sysctls         []Sysctl       `json:"sysctls,omitempty"`
-	Routes          int            `json:"routes"`     // entries compared and equal
-	Neighbours      int            `json:"neighbours"` // entries compared and equal
-	Flows           []FlowSetup    `json:"flows,omitempty"`
+}
+
+// BridgeState is a bridge as the kernel describes it: without spanning tree and
+// multicast snooping, its ports without learning and flooding, which were
+// compared.
+type BridgeState struct {
+	InterfaceState
+	Ports   []string `json:"ports"`   // interfaces that forward
+	Forward int      `json:"forward"` // entries compared and equal
 }
 
 // Offload is the state of one segmentation offload of the interface.

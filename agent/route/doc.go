@@ -1,6 +1,8 @@
-// Package route sets and compares the routes and permanent neighbours of one
-// interface through netlink, hundreds to a system call, and puts back what it
-// replaced.
+//go:build linux
+
+// Package route sets and compares the routes and permanent neighbours of a
+// node's interfaces, and the static forwarding table of its bridge, through
+// netlink, hundreds to a system call, and puts back what it replaced.
 //
 // It must not know the experiment, flows or transports, and it never changes
 // an entry of another interface, except that a route that it has to replace is

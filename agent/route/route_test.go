@@ -18,8 +18,8 @@ import (
 	"github.com/hopbed/hopbed/internal/testenv"
 )
 
-// inNamespace runs f in a new network namespace with a veth pair "wlan0" and
-// "peer0", both up, on a thread that dies with the goroutine.
+// inNamespace runs f in a new network namespace with the ends "wlan0" and "eth0"
+// of two veth pairs, all up, on a thread that dies with the goroutine.
 func inNamespace(t testing.TB, f func(*Table)) {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.NetNS)
@@ -33,23 +33,27 @@ func inNamespace(t testing.TB, f func(*Table)) {
 		}()
 		runtime.LockOSThread()
 		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "wlan0"}, PeerName: "peer0"})
-		}
-		var link netlink.Link
-		for _, name := range []string{"peer0", "wlan0"} {
+		links := map[string]int{}
+		for _, name := range []string{"wlan0", "eth0"} {
 			if err == nil {
-				link, err = netlink.LinkByName(name)
+				err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "of-" + name})
+			}
+			var link netlink.Link
+			for _, end := range []string{"of-" + name, name} {
+				if err == nil {
+					link, err = netlink.LinkByName(end)
+				}
+				if err == nil {
+					err = netlink.LinkSetUp(link)
+				}
 			}
 			if err == nil {
-				err = netlink.LinkSetUp(link)
+				links[name] = link.Attrs().Index
+				err = netlink.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 77, 0, 1), Mask: net.CIDRMask(32, 32)}})
 			}
 		}
 		if err == nil {
-			err = netlink.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 77, 0, 1), Mask: net.CIDRMask(32, 32)}})
-		}
-		if err == nil {
-			f(NewTable(link.Attrs().Index, "wlan0"))
+			f(NewTable(links))
 		}
 		finished = true
 		done <- err
@@ -63,15 +67,21 @@ func addr(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 77, byte((i + 1) >> 8), byte(i + 1)})
 }
 
-// mesh is what node 0 of n nodes has: its neighbours 1 to 8, and everybody
-// else behind one of them.
+// mesh is what node 0 of n nodes has: its neighbours 1 to 8, the last of them at
+// eth0, and everybody else behind one of them.
 func mesh(n int) (rs []proto.Route, ns []proto.Neighbour) {
+	at := func(neighbour int) string {
+		if neighbour == 8 {
+			return "eth0"
+		}
+		return "wlan0"
+	}
 	for i := 1; i < n; i++ {
-		r := proto.Route{Dst: netip.PrefixFrom(addr(i), 32)}
+		r := proto.Route{Dst: netip.PrefixFrom(addr(i), 32), Interface: at(i)}
 		if i > 8 {
-			r.Via = addr(1 + i%8)
+			r.Via, r.Interface = addr(1+i%8), at(1+i%8)
 		} else {
-			ns = append(ns, proto.Neighbour{Addr: addr(i), HardwareAddress: fmt.Sprintf("02:68:6f:70:00:%02x", i)})
+			ns = append(ns, proto.Neighbour{Interface: at(i), Addr: addr(i), HardwareAddress: fmt.Sprintf("02:68:6f:70:00:%02x", i)})
 		}
 		rs = append(rs, r)
 	}
@@ -81,11 +91,11 @@ func mesh(n int) (rs []proto.Route, ns []proto.Neighbour) {
 func TestRoutesAreSetComparedAndReverted(t *testing.T) {
 	inNamespace(t, func(tab *Table) {
 		rs, ns := mesh(400)
-		rs[20].AdvMSS, rs[21].QuickAck = 1024, true
+		rs[20].AdvMSS, rs[21].QuickAck, rs[22].CwndCap = 1024, true, 17
 		// What was there before: a route and a neighbour that are replaced, one of
 		// each that is not.
-		foreign := netlink.Route{LinkIndex: tab.link, Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IPv4(192, 0, 2, 0), Mask: net.CIDRMask(24, 32)}}
-		before := netlink.Route{LinkIndex: tab.link, Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IP(addr(30).AsSlice()), Mask: net.CIDRMask(32, 32)}}
+		foreign := netlink.Route{LinkIndex: tab.links["wlan0"], Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IPv4(192, 0, 2, 0), Mask: net.CIDRMask(24, 32)}}
+		before := netlink.Route{LinkIndex: tab.links["wlan0"], Scope: netlink.SCOPE_LINK, Dst: &net.IPNet{IP: net.IP(addr(30).AsSlice()), Mask: net.CIDRMask(32, 32)}}
 		for _, r := range []*netlink.Route{&foreign, &before} {
 			if err := netlink.RouteAdd(r); err != nil {
 				t.Error(err)
@@ -93,7 +103,7 @@ func TestRoutesAreSetComparedAndReverted(t *testing.T) {
 			}
 		}
 		oldMAC := net.HardwareAddr{2, 0, 0, 0, 0, 1}
-		if err := netlink.NeighAdd(&netlink.Neigh{LinkIndex: tab.link, State: netlink.NUD_PERMANENT, IP: net.IP(addr(3).AsSlice()), HardwareAddr: oldMAC}); err != nil {
+		if err := netlink.NeighAdd(&netlink.Neigh{LinkIndex: tab.links["wlan0"], State: netlink.NUD_PERMANENT, IP: net.IP(addr(3).AsSlice()), HardwareAddr: oldMAC}); err != nil {
 			t.Error(err)
 			return
 		}
@@ -121,8 +131,8 @@ func TestRoutesAreSetComparedAndReverted(t *testing.T) {
 		if len(have) != 2 || len(have[netip.PrefixFrom(addr(30), 32)]) != 1 {
 			t.Errorf("after the revert there are %d destinations, want the 2 from before: %v", len(have), have)
 		}
-		hn, err := tab.neighbours()
-		if err != nil || len(hn) != 1 || hn[addr(3)].HardwareAddr.String() != oldMAC.String() {
+		hn, err := neighbours()
+		if err != nil || len(hn) != 1 || hn[place{tab.links["wlan0"], addr(3)}].HardwareAddr.String() != oldMAC.String() {
 			t.Errorf("after the revert the neighbours are %v, %v; want the one from before", hn, err)
 		}
 	})
@@ -131,6 +141,7 @@ func TestRoutesAreSetComparedAndReverted(t *testing.T) {
 func TestVerifyNamesTheDifference(t *testing.T) {
 	inNamespace(t, func(tab *Table) {
 		rs, ns := mesh(40)
+		rs[22].CwndCap = 17
 		if _, err := tab.Replace(rs, ns); err != nil {
 			t.Error(err)
 			return
@@ -141,17 +152,32 @@ func TestVerifyNamesTheDifference(t *testing.T) {
 			want   []string // parts of the message
 		}{
 			{"another gateway", func() error {
-				_, err := tab.Replace([]proto.Route{{Dst: netip.PrefixFrom(addr(20), 32), Via: addr(8)}}, nil)
+				_, err := tab.Replace([]proto.Route{{Interface: "eth0", Dst: netip.PrefixFrom(addr(20), 32), Via: addr(8)}}, nil)
 				return err
-			}, []string{"route on wlan0", "10.77.0.21/32 via 10.77.0.6", "10.77.0.21/32 via 10.77.0.9"}},
+			}, []string{"10.77.0.21/32 via 10.77.0.6 dev wlan0", "10.77.0.21/32 via 10.77.0.9 dev eth0"}},
+			{"another interface", func() error {
+				_, err := tab.Replace([]proto.Route{{Interface: "eth0", Dst: rs[20].Dst, Via: rs[20].Via}}, nil)
+				return err
+			}, []string{"via 10.77.0.7 dev wlan0", "via 10.77.0.7 dev eth0"}},
+			{"a cap that is not locked", func() error {
+				dst := rs[22].Dst.Addr().AsSlice()
+				return netlink.RouteReplace(&netlink.Route{LinkIndex: tab.links["wlan0"], Flags: int(netlink.FLAG_ONLINK), Gw: net.IP(rs[22].Via.AsSlice()), Cwnd: 17,
+					Dst: &net.IPNet{IP: dst, Mask: net.CIDRMask(32, 32)}})
+			}, []string{"10.77.0.24", "cwnd lock 17", "a locked cwnd of 0"}},
+			{"a neighbour at another interface", func() error {
+				if err := netlink.NeighDel(&netlink.Neigh{LinkIndex: tab.links["eth0"], IP: net.IP(addr(8).AsSlice())}); err != nil {
+					return err
+				}
+				return netlink.NeighSet(&netlink.Neigh{LinkIndex: tab.links["wlan0"], State: netlink.NUD_PERMANENT, IP: net.IP(addr(8).AsSlice()), HardwareAddr: net.HardwareAddr{2, 0x68, 0x6f, 0x70, 0, 8}})
+			}, []string{"10.77.0.9 on eth0", `got "none"`}},
 			{"route deleted", func() error {
-				return netlink.RouteDel(&netlink.Route{LinkIndex: tab.link, Dst: &net.IPNet{IP: net.IP(addr(15).AsSlice()), Mask: net.CIDRMask(32, 32)}})
-			}, []string{"10.77.0.16/32", `got "none"`}},
+				return netlink.RouteDel(&netlink.Route{LinkIndex: tab.links["wlan0"], Dst: &net.IPNet{IP: net.IP(addr(14).AsSlice()), Mask: net.CIDRMask(32, 32)}})
+			}, []string{"10.77.0.15/32", `got "none"`}},
 			{"neighbour not permanent", func() error {
-				return netlink.NeighSet(&netlink.Neigh{LinkIndex: tab.link, State: netlink.NUD_STALE, IP: net.IP(addr(2).AsSlice()), HardwareAddr: net.HardwareAddr{2, 0x68, 0x6f, 0x70, 0, 2}})
+				return netlink.NeighSet(&netlink.Neigh{LinkIndex: tab.links["wlan0"], State: netlink.NUD_STALE, IP: net.IP(addr(2).AsSlice()), HardwareAddr: net.HardwareAddr{2, 0x68, 0x6f, 0x70, 0, 2}})
 			}, []string{"10.77.0.3", "state"}},
 			{"metric", func() error {
-				_, err := tab.Replace([]proto.Route{{Dst: rs[20].Dst, Via: rs[20].Via, AdvMSS: 512}}, nil)
+				_, err := tab.Replace([]proto.Route{{Interface: "wlan0", Dst: rs[20].Dst, Via: rs[20].Via, AdvMSS: 512}}, nil)
 				return err
 			}, []string{rs[20].Dst.String(), "advmss 512"}},
 		} {
@@ -192,9 +218,13 @@ func TestRefusedEntryIsNamed(t *testing.T) {
 			t.Errorf("after the revert: %v, %v", have, err)
 		}
 	})
-	tab := NewTable(1, "lo")
-	if _, err := tab.Replace([]proto.Route{{Dst: netip.MustParsePrefix("fd00::/64")}}, nil); err == nil {
+	tab := NewTable(map[string]int{"lo": 1})
+	if _, err := tab.Replace([]proto.Route{{Interface: "lo", Dst: netip.MustParsePrefix("fd00::/64")}}, nil); err == nil {
 		t.Error("an IPv6 route was taken")
+	}
+	_, err := tab.Replace([]proto.Route{{Interface: "eth9", Dst: netip.MustParsePrefix("192.0.2.1/32")}}, nil)
+	if err == nil || !strings.Contains(err.Error(), `"one of the interfaces lo", got "eth9"`) {
+		t.Errorf("a route through an interface that the table does not have: %v", err)
 	}
 }
 

@@ -5,8 +5,11 @@ package route
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -20,15 +23,22 @@ import (
 // (linux/rtnetlink.h).
 const Protocol = 0x68
 
-// Table is the main table's part on one interface. Use it on the thread of the
+// Table is the main table's part on some interfaces. Use it on the thread of the
 // namespace that it was made in.
 type Table struct {
-	link int
-	name string
+	links map[string]int // index by name
 }
 
-// NewTable returns the table of the interface with the given index and name.
-func NewTable(link int, name string) *Table { return &Table{link: link, name: name} }
+// NewTable returns the table of the interfaces with the given names and indices.
+func NewTable(links map[string]int) *Table { return &Table{links: links} }
+
+// link returns the index of an entry's interface.
+func (t *Table) link(name, what string) (int, error) {
+	if i, ok := t.links[name]; ok {
+		return i, nil
+	}
+	return 0, &proto.Error{Code: proto.CodeOrder, What: what, Got: name, Wanted: "one of the interfaces " + strings.Join(slices.Sorted(maps.Keys(t.links)), ", ")}
+}
 
 // Replace sets every route and neighbour, replacing what is there for the same
 // destination. revert puts the earlier state back; it is valid after an error,
@@ -62,7 +72,7 @@ func (t *Table) Replace(routes []proto.Route, neighbours []proto.Neighbour) (rev
 	}
 	failed, err := send(reqs)
 	if err != nil {
-		return revert, &proto.Error{Code: proto.CodeSystem, What: "routes of " + t.name, Detail: err.Error()}
+		return revert, &proto.Error{Code: proto.CodeSystem, What: "routes and neighbours", Detail: err.Error()}
 	}
 	if len(failed) == 0 {
 		return revert, nil
@@ -70,21 +80,29 @@ func (t *Table) Replace(routes []proto.Route, neighbours []proto.Neighbour) (rev
 	f := failed[0]
 	what := ""
 	if f.index < len(neighbours) {
-		what = "neighbour " + neighbours[f.index].Addr.String()
+		n := neighbours[f.index]
+		what = "neighbour " + n.Addr.String() + " dev " + n.Interface
 	} else {
 		what = "route " + Describe(routes[f.index-len(neighbours)])
 	}
 	return revert, &proto.Error{Code: proto.CodeSystem, What: what,
-		Detail: fmt.Sprintf("the kernel refused it on %s: %v (%d of %d entries refused)", t.name, f.err, len(failed), len(reqs))}
+		Detail: fmt.Sprintf("the kernel refused it: %v (%d of %d entries refused)", f.err, len(failed), len(reqs))}
 }
 
 // Describe writes a route as iproute2 does.
 func Describe(r proto.Route) string {
 	s := r.Dst.String()
 	if r.Via.IsValid() {
-		s += " via " + r.Via.String() + " onlink"
+		s += " via " + r.Via.String()
+	}
+	s += " dev " + r.Interface
+	if r.Via.IsValid() {
+		s += " onlink"
 	} else {
 		s += " scope link"
+	}
+	if r.CwndCap > 0 {
+		s += fmt.Sprintf(" cwnd lock %d", r.CwndCap)
 	}
 	if r.AdvMSS > 0 {
 		s += fmt.Sprintf(" advmss %d", r.AdvMSS)
@@ -98,6 +116,10 @@ func Describe(r proto.Route) string {
 func (t *Table) routeRequest(command, flags int, r proto.Route) (*nl.NetlinkRequest, error) {
 	if !r.Dst.IsValid() || !r.Dst.Addr().Is4() || r.Via.IsValid() && !r.Via.Is4() {
 		return nil, &proto.Error{Code: proto.CodeOrder, What: "route " + Describe(r), Detail: "it is not an IPv4 route"}
+	}
+	link, err := t.link(r.Interface, "route "+Describe(r))
+	if err != nil {
+		return nil, err
 	}
 	req := nl.NewNetlinkRequest(command, flags)
 	m := nl.NewRtMsg()
@@ -116,9 +138,13 @@ func (t *Table) routeRequest(command, flags int, r proto.Route) (*nl.NetlinkRequ
 		via := r.Via.As4()
 		req.AddData(nl.NewRtAttr(unix.RTA_GATEWAY, via[:]))
 	}
-	req.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(t.link))))
-	if r.AdvMSS > 0 || r.QuickAck {
+	req.AddData(nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(uint32(link))))
+	if r.AdvMSS > 0 || r.QuickAck || r.CwndCap > 0 {
 		metrics := nl.NewRtAttr(unix.RTA_METRICS, nil)
+		if r.CwndCap > 0 {
+			metrics.AddRtAttr(unix.RTAX_LOCK, nl.Uint32Attr(1<<unix.RTAX_CWND))
+			metrics.AddRtAttr(unix.RTAX_CWND, nl.Uint32Attr(uint32(r.CwndCap)))
+		}
 		if r.AdvMSS > 0 {
 			metrics.AddRtAttr(unix.RTAX_ADVMSS, nl.Uint32Attr(uint32(r.AdvMSS)))
 		}
@@ -135,8 +161,12 @@ func (t *Table) neighbourRequest(command, flags int, n proto.Neighbour) (*nl.Net
 	if err != nil || len(mac) != 6 || !n.Addr.Is4() {
 		return nil, &proto.Error{Code: proto.CodeOrder, What: "neighbour " + n.Addr.String(), Got: n.HardwareAddress, Detail: "want an IPv4 address and a 48-bit hardware address"}
 	}
+	link, err := t.link(n.Interface, "neighbour "+n.Addr.String())
+	if err != nil {
+		return nil, err
+	}
 	req := nl.NewNetlinkRequest(command, flags)
-	req.AddData(&netlink.Ndmsg{Family: unix.AF_INET, Index: uint32(t.link), State: netlink.NUD_PERMANENT})
+	req.AddData(&netlink.Ndmsg{Family: unix.AF_INET, Index: uint32(link), State: netlink.NUD_PERMANENT})
 	addr := n.Addr.As4()
 	req.AddData(nl.NewRtAttr(netlink.NDA_DST, addr[:]))
 	req.AddData(nl.NewRtAttr(netlink.NDA_LLADDR, mac))
@@ -189,15 +219,22 @@ func (t *Table) replaced(rs []proto.Route) ([]netlink.Route, error) {
 	return old, nil
 }
 
-func (t *Table) neighbours() (map[netip.Addr]netlink.Neigh, error) {
-	ns, err := netlink.NeighList(t.link, netlink.FAMILY_V4)
+// place is where a neighbour entry is: every interface has its own.
+type place struct {
+	link int
+	addr netip.Addr
+}
+
+// neighbours returns the IPv4 neighbours on every interface.
+func neighbours() (map[place]netlink.Neigh, error) {
+	ns, err := netlink.NeighList(0, netlink.FAMILY_V4)
 	if err != nil {
-		return nil, &proto.Error{Code: proto.CodeSystem, What: "neighbour table of " + t.name, Detail: err.Error()}
+		return nil, &proto.Error{Code: proto.CodeSystem, What: "neighbour table", Detail: err.Error()}
 	}
-	by := make(map[netip.Addr]netlink.Neigh, len(ns))
+	by := make(map[place]netlink.Neigh, len(ns))
 	for _, n := range ns {
 		if a, ok := netip.AddrFromSlice(n.IP); ok {
-			by[a.Unmap()] = n
+			by[place{n.LinkIndex, a.Unmap()}] = n
 		}
 	}
 	return by, nil
@@ -207,13 +244,13 @@ func (t *Table) replacedNeighbours(ns []proto.Neighbour) ([]netlink.Neigh, error
 	if len(ns) == 0 {
 		return nil, nil
 	}
-	have, err := t.neighbours()
+	have, err := neighbours()
 	if err != nil {
 		return nil, err
 	}
 	var old []netlink.Neigh
 	for _, n := range ns {
-		if h, ok := have[n.Addr]; ok {
+		if h, ok := have[place{t.links[n.Interface], n.Addr}]; ok {
 			old = append(old, h)
 		}
 	}
@@ -243,7 +280,7 @@ func (t *Table) restore(routes []proto.Route, oldRoutes []netlink.Route, ns []pr
 	}
 	for _, f := range failed {
 		if !gone(f.err) {
-			errs = append(errs, fmt.Errorf("%s: delete entry %d of %d: %w", t.name, f.index+1, len(reqs), f.err))
+			errs = append(errs, fmt.Errorf("delete entry %d of %d: %w", f.index+1, len(reqs), f.err))
 		}
 	}
 	for i := range oldRoutes {

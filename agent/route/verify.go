@@ -16,41 +16,64 @@ import (
 // Verify reads the tables from the kernel and compares every entry. It returns
 // how many were compared and equal; the error is a *proto.Error of
 // CodeNotApplied for the first that was not.
-func (t *Table) Verify(routes []proto.Route, neighbours []proto.Neighbour) (nr, nn int, err error) {
-	if len(routes) > 0 {
-		have, err := list()
-		if err != nil {
-			return 0, 0, err
-		}
-		for _, r := range routes {
-			if got, ok := t.matches(r, have[r.Dst.Masked()]); !ok {
-				return nr, 0, &proto.Error{Code: proto.CodeNotApplied, What: "route on " + t.name, Wanted: Describe(r), Got: got,
-					Remedy: "another program may manage this table: stop it for the run"}
-			}
-			nr++
-		}
+func (t *Table) Verify(routes []proto.Route, ns []proto.Neighbour) (nr, nn int, err error) {
+	if nr, err = t.verifyRoutes(routes); err != nil {
+		return nr, 0, err
 	}
-	if len(neighbours) > 0 {
-		have, err := t.neighbours()
-		if err != nil {
-			return nr, 0, err
-		}
-		for _, n := range neighbours {
-			got := "none"
-			h, ok := have[n.Addr]
-			if ok {
-				got = h.HardwareAddr.String()
-				if h.State != netlink.NUD_PERMANENT {
-					got += fmt.Sprintf(" (state %#x)", h.State)
-				}
-			}
-			if got != strings.ToLower(n.HardwareAddress) {
-				return nr, nn, &proto.Error{Code: proto.CodeNotApplied, What: "permanent neighbour " + n.Addr.String() + " on " + t.name, Wanted: n.HardwareAddress, Got: got}
-			}
-			nn++
-		}
+	nn, err = t.verifyNeighbours(ns)
+	return nr, nn, err
+}
+
+func (t *Table) verifyRoutes(routes []proto.Route) (equal int, err error) {
+	if len(routes) == 0 {
+		return 0, nil
 	}
-	return nr, nn, nil
+	have, err := list()
+	if err != nil {
+		return 0, err
+	}
+	var locked map[netip.Prefix]int
+	for _, r := range routes {
+		if r.CwndCap > 0 && locked == nil {
+			if locked, err = lockedCwnds(); err != nil {
+				return equal, err
+			}
+		}
+		got, ok := t.matches(r, have[r.Dst.Masked()])
+		if cap := locked[r.Dst.Masked()]; r.CwndCap > 0 && cap != r.CwndCap {
+			got, ok = fmt.Sprintf("%s, with a locked cwnd of %d", got, cap), false
+		}
+		if !ok {
+			return equal, &proto.Error{Code: proto.CodeNotApplied, What: "route", Wanted: Describe(r), Got: got,
+				Remedy: "another program may manage this table: stop it for the run"}
+		}
+		equal++
+	}
+	return equal, nil
+}
+
+func (t *Table) verifyNeighbours(ns []proto.Neighbour) (equal int, err error) {
+	if len(ns) == 0 {
+		return 0, nil
+	}
+	have, err := neighbours()
+	if err != nil {
+		return 0, err
+	}
+	for _, n := range ns {
+		got := "none"
+		if h, ok := have[place{t.links[n.Interface], n.Addr}]; ok {
+			got = h.HardwareAddr.String()
+			if h.State != netlink.NUD_PERMANENT {
+				got += fmt.Sprintf(" (state %#x)", h.State)
+			}
+		}
+		if got != strings.ToLower(n.HardwareAddress) {
+			return equal, &proto.Error{Code: proto.CodeNotApplied, What: "permanent neighbour " + n.Addr.String() + " on " + n.Interface, Wanted: n.HardwareAddress, Got: got}
+		}
+		equal++
+	}
+	return equal, nil
 }
 
 // matches looks for the route that the kernel would use, the one with the
@@ -71,16 +94,24 @@ func (t *Table) matches(want proto.Route, have []netlink.Route) (got string, ok 
 	if via.IsValid() {
 		got += " via " + via.String()
 	}
-	if h.LinkIndex != t.link {
-		got += fmt.Sprintf(" dev #%d", h.LinkIndex)
-	}
+	got += " dev " + t.name(h.LinkIndex)
 	if h.AdvMSS > 0 {
 		got += fmt.Sprintf(" advmss %d", h.AdvMSS)
 	}
 	if h.QuickACK > 0 {
 		got += fmt.Sprintf(" quickack %d", h.QuickACK)
 	}
-	ok = h.LinkIndex == t.link && via == want.Via && h.AdvMSS == want.AdvMSS && (h.QuickACK == 1) == want.QuickAck &&
+	ok = h.LinkIndex == t.links[want.Interface] && via == want.Via && h.AdvMSS == want.AdvMSS && (h.QuickACK == 1) == want.QuickAck &&
 		h.Type == unix.RTN_UNICAST && (via.IsValid() || h.Scope == unix.RT_SCOPE_LINK)
 	return got, ok
+}
+
+// name is the interface's, or its index where it is not one of the table's.
+func (t *Table) name(link int) string {
+	for name, i := range t.links {
+		if i == link {
+			return name
+		}
+	}
+	return fmt.Sprintf("#%d", link)
 }

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/route"
@@ -28,7 +31,10 @@ func (s *session) configure(ctx context.Context, c *proto.Configure) (*proto.Rea
 		return nil, named(err, c.Name)
 	}
 	s.cfg, s.undo.node = c, c.Name
-	s.sysctls = ofInterface(c.Sysctls, c.Interface)
+	s.sysctls = ofInterfaces(c.Sysctls, names(c))
+	if c.Bridge != nil {
+		s.sysctls = ofBridge(s.sysctls)
+	}
 	r, err := s.apply(ctx, c, groups)
 	if err != nil {
 		err = named(err, c.Name)
@@ -70,16 +76,15 @@ func check(c *proto.Configure) error {
 	switch {
 	case c.Node < 0:
 		return bad("node", fmt.Sprintf("the id %d is negative", c.Node))
-	case c.Interface == "":
-		return bad("interface", "none is given")
-	case len(c.Interface) > 15:
-		return bad("interface", fmt.Sprintf("the name %q is longer than 15 characters", c.Interface))
-	case c.Interface == "lo":
-		return bad("interface", "lo is not a radio")
+	case len(c.Interfaces) == 0:
+		return bad("interfaces", "none is given")
 	case c.Address.IsValid() && !c.Address.Addr().Is4():
 		return bad("address", fmt.Sprintf("%v is not an IPv4 address", c.Address))
-	case c.MTU < 0 || c.SampleInterval < 0 || c.WaitInterface < 0:
+	case c.MTU < 0 || c.SampleInterval < 0 || c.WaitInterfaces < 0:
 		return bad("configure", "a size or a time is negative")
+	}
+	if err := checkInterfaces(c); err != nil {
+		return err
 	}
 	seen := make(map[int]bool, len(c.Peers))
 	for _, p := range c.Peers {
@@ -91,6 +96,46 @@ func check(c *proto.Configure) error {
 	for _, f := range c.Flows {
 		if err := checkFlow(c, &f); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// names are those of the interfaces and the bridge.
+func names(c *proto.Configure) []string {
+	var out []string
+	for _, i := range c.Interfaces {
+		out = append(out, i.Name)
+	}
+	if c.Bridge != nil {
+		out = append(out, c.Bridge.Name)
+	}
+	return out
+}
+
+func checkInterfaces(c *proto.Configure) error {
+	bad := func(name, detail string) error {
+		return &proto.Error{Code: proto.CodeOrder, Node: c.Name, What: fmt.Sprintf("interface %q", name), Detail: detail}
+	}
+	seen := make(map[string]bool, len(c.Interfaces))
+	for _, name := range names(c) {
+		switch {
+		case name == "" || len(name) >= unix.IFNAMSIZ || strings.ContainsAny(name, "/ .:"):
+			return bad(name, fmt.Sprintf("want a name of 1 to %d characters", unix.IFNAMSIZ-1))
+		case name == "lo":
+			return bad(name, "lo is not a link of the experiment")
+		case seen[name]:
+			return bad(name, "it is given twice")
+		}
+		seen[name] = true
+	}
+	queues := 1
+	if c.Board != nil {
+		queues += len(c.Board.Pipes)
+	}
+	for _, p := range c.Ports {
+		if p.Port < 0 || c.Board != nil && p.Port >= queues {
+			return &proto.Error{Code: proto.CodeOrder, Node: c.Name, What: fmt.Sprintf("port towards node %d", p.Node), Got: fmt.Sprint(p.Port), Wanted: fmt.Sprintf("0 to %d", queues-1)}
 		}
 	}
 	return nil
@@ -122,7 +167,7 @@ func checkFlow(c *proto.Configure, f *proto.Flow) error {
 }
 
 func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transport.Group) (*proto.Readback, error) {
-	ofIface := func(key string) bool { return namesInterface(key, c.Interface) }
+	ofIface := func(key string) bool { return namesInterface(key, names(c)...) }
 	if err := s.keepSysctls(s.sysctls, ofIface); err != nil {
 		return nil, err
 	}
@@ -134,12 +179,12 @@ func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transp
 			return nil, err
 		}
 	}
-	if err := s.applyInterface(ctx, c); err != nil {
+	if err := s.applyInterfaces(ctx, c); err != nil {
 		return nil, err
 	}
-	revert, err := route.NewTable(s.link, c.Interface).Replace(c.Routes, c.Neighbours)
+	revert, err := s.table().Replace(c.Routes, c.Neighbours)
 	if len(c.Routes)+len(c.Neighbours) > 0 {
-		s.undo.push(fmt.Sprintf("%d routes and %d neighbours of %s", len(c.Routes), len(c.Neighbours), c.Interface), revert)
+		s.undo.push(fmt.Sprintf("%d routes and %d neighbours", len(c.Routes), len(c.Neighbours)), revert)
 	}
 	if err != nil {
 		return nil, err
@@ -156,11 +201,19 @@ func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transp
 	return r, nil
 }
 
+// table is the route table of the interfaces that have the node's address.
+func (s *session) table() *route.Table {
+	if b := s.cfg.Bridge; b != nil {
+		return route.NewTable(map[string]int{b.Name: s.links[b.Name]})
+	}
+	return route.NewTable(s.links)
+}
+
 // open opens every transport that has a flow here or has to run here anyway.
 func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 	n := &transport.Node{
-		ID: c.Node, Name: c.Name, Interface: c.Interface, Addr: c.Address.Addr(),
-		Addrs: make(map[int]netip.Addr, len(c.Peers)), NextHop: make(map[int]int, len(c.NextHops)),
+		ID: c.Node, Name: c.Name, Addr: c.Address.Addr(),
+		Addrs: make(map[int]netip.Addr, len(c.Peers)), NextHop: make(map[int]int, len(c.NextHops)), Ports: make(map[int]int, len(c.Ports)),
 		Hop:   c.Hop,
 		Event: func(e proto.Event) { e.Node = c.Node; s.send(proto.TypeEvent, e) },
 		Log:   func(level, text string) { s.flowLog(c.Node, level, text) },
@@ -176,6 +229,9 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 	}
 	for _, h := range c.NextHops {
 		n.NextHop[h.Dst] = h.Via
+	}
+	for _, p := range c.Ports {
+		n.Ports[p.Node] = p.Port
 	}
 	for _, d := range s.opt.Transports.Drivers() {
 		var flows []proto.Flow
@@ -202,7 +258,7 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 // its descriptors are inherited once.
 func (s *session) openBoard(c *proto.Configure) error {
 	if s.view == nil {
-		v, err := board.OpenViewFD(uintptr(c.Board.MemFD), uintptr(c.Board.EventFD), c.Node, nil)
+		v, err := board.OpenViewFD(uintptr(c.Board.MemFD), uintptr(c.Board.EventFD), c.Node, c.Board.Pipes)
 		if err != nil {
 			return &proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}
 		}
@@ -217,14 +273,15 @@ func (s *session) openBoard(c *proto.Configure) error {
 // readback reads the configuration from the kernel and compares it.
 func (s *session) readback() (*proto.Readback, error) {
 	c := s.cfg
-	r, err := verifyInterface(c, s.link)
+	r := new(proto.Readback)
+	err := s.verifyInterfaces(r)
 	if err != nil {
 		return nil, err
 	}
 	if r.Sysctls, err = verifySysctls(s.sysctls); err != nil {
 		return nil, err
 	}
-	if r.Routes, r.Neighbours, err = route.NewTable(s.link, c.Interface).Verify(c.Routes, c.Neighbours); err != nil {
+	if r.Routes, r.Neighbours, err = s.table().Verify(c.Routes, c.Neighbours); err != nil {
 		return nil, err
 	}
 	r.Flows = s.setups()

@@ -5,5 +5,5 @@
 // vanishes the session ends by itself.
 //
 // It must not know experiments, other nodes or how the agent was started. It
-// touches no interface but the one that it was told and lo.
+// touches no interface but those that it was told, a bridge of its own, and lo.
 package session

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,19 +19,16 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// waitInterface returns the interface, waiting at most for the given time
-// until it exists and, where an address is expected, has it: the emulator
-// gives it only after the creation. An address that is still another at the
-// end is left to the comparison.
-func waitInterface(ctx context.Context, name, hardware string, wait vtime.Duration) (netlink.Link, error) {
-	ready := func(l netlink.Link) bool {
-		return hardware == "" || strings.EqualFold(l.Attrs().HardwareAddr.String(), hardware)
-	}
+// waitInterfaces returns the interfaces in their order, waiting at most for the
+// given time until all of them exist and, where an address is expected, have it:
+// the emulator gives it only after the creation. An address that is still
+// another at the end is left to the comparison.
+func waitInterfaces(ctx context.Context, list []proto.Interface, wait vtime.Duration) ([]netlink.Link, error) {
 	// The subscription comes before the look, so that no creation is missed.
 	updates, done := make(chan netlink.LinkUpdate, 64), make(chan struct{})
 	if wait > 0 {
 		if err := netlink.LinkSubscribe(updates, done); err != nil {
-			return nil, &proto.Error{Code: proto.CodeSystem, What: "interface " + name, Detail: "netlink subscription: " + err.Error()}
+			return nil, &proto.Error{Code: proto.CodeSystem, What: "interfaces", Detail: "netlink subscription: " + err.Error()}
 		}
 		defer func() {
 			close(done)
@@ -41,87 +39,124 @@ func waitInterface(ctx context.Context, name, hardware string, wait vtime.Durati
 			}()
 		}()
 	}
-	link, err := netlink.LinkByName(name)
-	if err == nil && (wait <= 0 || ready(link)) {
-		return link, nil
+	links, missing := make([]netlink.Link, len(list)), map[string]int{} // by name, what is not ready
+	ready := func(i int) bool {
+		want := list[i].HardwareAddress
+		return links[i] != nil && (want == "" || strings.EqualFold(links[i].Attrs().HardwareAddr.String(), want))
 	}
-	if _, missing := errors.AsType[netlink.LinkNotFoundError](err); err != nil && !missing {
-		return nil, &proto.Error{Code: proto.CodeSystem, What: "interface " + name, Detail: err.Error()}
-	}
-	if wait <= 0 {
-		return nil, &proto.Error{Code: proto.CodeOrder, What: "interface " + name, Detail: "it does not exist", Remedy: "check the inventory's interface name"}
+	for i, c := range list {
+		link, err := netlink.LinkByName(c.Name)
+		if _, gone := errors.AsType[netlink.LinkNotFoundError](err); err != nil && !gone {
+			return nil, &proto.Error{Code: proto.CodeSystem, What: "interface " + c.Name, Detail: err.Error()}
+		}
+		if err == nil {
+			links[i] = link
+		}
+		switch {
+		case ready(i):
+		case wait > 0:
+			missing[c.Name] = i
+		case err != nil:
+			return nil, &proto.Error{Code: proto.CodeOrder, What: "interface " + c.Name, Detail: "it does not exist", Remedy: "check the inventory's interface name"}
+		}
 	}
 	timer := time.NewTimer(wait.Std())
 	defer timer.Stop()
-	for {
+	for len(missing) > 0 {
 		select {
 		case u, ok := <-updates:
 			if !ok {
-				return nil, &proto.Error{Code: proto.CodeSystem, What: "interface " + name, Detail: "the netlink subscription ended"}
+				return nil, &proto.Error{Code: proto.CodeSystem, What: "interfaces", Detail: "the netlink subscription ended"}
 			}
-			if u.Header.Type != unix.RTM_NEWLINK || u.Link.Attrs().Name != name {
-				continue
-			}
-			if link = u.Link; ready(link) {
-				return link, nil
+			name := u.Link.Attrs().Name
+			if i, awaited := missing[name]; awaited && u.Header.Type == unix.RTM_NEWLINK {
+				if links[i] = u.Link; ready(i) {
+					delete(missing, name)
+				}
 			}
 		case <-timer.C:
-			if link != nil {
-				return link, nil
+			for i, c := range list {
+				if links[i] == nil {
+					return nil, &proto.Error{Code: proto.CodeTimeout, What: "interface " + c.Name, Detail: fmt.Sprintf("it did not appear within %v", wait), Remedy: "the emulator creates it: see its log"}
+				}
 			}
-			return nil, &proto.Error{Code: proto.CodeTimeout, What: "interface " + name, Detail: fmt.Sprintf("it did not appear within %v", wait), Remedy: "the emulator creates it: see its log"}
+			return links, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
+	return links, nil
 }
 
-// applyInterface sets MTU, offloads, the interface's own sysctls, brings it up
-// and gives it the address.
-func (s *session) applyInterface(ctx context.Context, c *proto.Configure) error {
-	link, err := waitInterface(ctx, c.Interface, c.HardwareAddress, c.WaitInterface)
+// applyInterfaces makes the node's interfaces and its bridge, if it has one.
+func (s *session) applyInterfaces(ctx context.Context, c *proto.Configure) error {
+	links, err := waitInterfaces(ctx, c.Interfaces, c.WaitInterfaces)
 	if err != nil {
 		return err
 	}
+	s.links = make(map[string]int)
+	for i, link := range links {
+		s.links[c.Interfaces[i].Name] = link.Attrs().Index
+		if err := s.applyInterface(link, c); err != nil {
+			return err
+		}
+		if c.Bridge == nil {
+			if err := s.applyAddress(link, c.Address); err != nil {
+				return err
+			}
+		}
+	}
+	if c.Bridge == nil {
+		return nil
+	}
+	return s.applyBridge(ctx, c)
+}
+
+// applyInterface sets MTU, offloads and the interface's own sysctls, and brings
+// it up.
+func (s *session) applyInterface(link netlink.Link, c *proto.Configure) error {
 	a := link.Attrs()
-	s.link = a.Index
 	if c.MTU > 0 && a.MTU != c.MTU {
 		old := a.MTU
-		s.undo.push("mtu of "+c.Interface, func() error { return goneIsFine(netlink.LinkSetMTU(link, old)) })
+		s.undo.push("mtu of "+a.Name, func() error { return goneIsFine(netlink.LinkSetMTU(link, old)) })
 		if err := netlink.LinkSetMTU(link, c.MTU); err != nil {
-			return &proto.Error{Code: proto.CodeSystem, What: "mtu of " + c.Interface, Wanted: fmt.Sprint(c.MTU), Got: fmt.Sprint(old), Detail: err.Error()}
+			return &proto.Error{Code: proto.CodeSystem, What: "mtu of " + a.Name, Wanted: fmt.Sprint(c.MTU), Got: fmt.Sprint(old), Detail: err.Error()}
 		}
 	}
 	if c.OffloadsOff {
-		if err := s.offloadsOff(c.Interface); err != nil {
+		if err := s.offloadsOff(a.Name); err != nil {
 			return err
 		}
 	}
-	if err := s.applySysctls(s.sysctls, func(key string) bool { return namesInterface(key, c.Interface) }); err != nil {
+	if err := s.applySysctls(s.sysctls, func(key string) bool { return namesInterface(key, a.Name) }); err != nil {
 		return err
 	}
 	if a.Flags&net.FlagUp == 0 {
-		s.undo.push("state of "+c.Interface, func() error { return goneIsFine(netlink.LinkSetDown(link)) })
+		s.undo.push("state of "+a.Name, func() error { return goneIsFine(netlink.LinkSetDown(link)) })
 		if err := netlink.LinkSetUp(link); err != nil {
-			return &proto.Error{Code: proto.CodeSystem, What: "bring up " + c.Interface, Detail: err.Error()}
+			return &proto.Error{Code: proto.CodeSystem, What: "bring up " + a.Name, Detail: err.Error()}
 		}
 	}
-	if !c.Address.IsValid() {
+	return nil
+}
+
+// applyAddress gives the interface the node's address.
+func (s *session) applyAddress(link netlink.Link, address netip.Prefix) error {
+	if !address.IsValid() {
 		return nil
 	}
 	have, err := addresses(link)
 	if err != nil {
 		return err
 	}
-	for _, p := range have {
-		if p == c.Address {
-			return nil
-		}
+	if slices.Contains(have, address) {
+		return nil
 	}
-	addr := &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(c.Address.Addr().AsSlice()), Mask: net.CIDRMask(c.Address.Bits(), c.Address.Addr().BitLen())}}
-	s.undo.push("address "+c.Address.String(), func() error { return goneIsFine(netlink.AddrDel(link, addr)) })
+	name := link.Attrs().Name
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(address.Addr().AsSlice()), Mask: net.CIDRMask(address.Bits(), address.Addr().BitLen())}}
+	s.undo.push("address "+address.String()+" on "+name, func() error { return goneIsFine(netlink.AddrDel(link, addr)) })
 	if err := netlink.AddrReplace(link, addr); err != nil {
-		return &proto.Error{Code: proto.CodeSystem, What: "address " + c.Address.String() + " on " + c.Interface, Detail: err.Error()}
+		return &proto.Error{Code: proto.CodeSystem, What: "address " + address.String() + " on " + name, Detail: err.Error()}
 	}
 	return nil
 }
@@ -163,51 +198,69 @@ func (s *session) loopbackUp() error {
 	return nil
 }
 
-// verifyInterface compares the interface with the order.
-func verifyInterface(c *proto.Configure, index int) (*proto.Readback, error) {
-	link, err := netlink.LinkByName(c.Interface)
+func notApplied(what, wanted, got string) error {
+	return &proto.Error{Code: proto.CodeNotApplied, What: what, Wanted: wanted, Got: got}
+}
+
+// verifyInterface compares one interface with the order; address tells whether
+// it has the node's.
+func (s *session) verifyInterface(name, hardware string, address bool) (proto.InterfaceState, error) {
+	c, st := s.cfg, proto.InterfaceState{Name: name}
+	link, err := netlink.LinkByName(name)
 	if err != nil {
-		return nil, &proto.Error{Code: proto.CodeNotApplied, What: "interface " + c.Interface, Wanted: "exists", Got: err.Error()}
+		return st, notApplied("interface "+name, "exists", err.Error())
 	}
 	a := link.Attrs()
-	r := &proto.Readback{Interface: a.Name, Index: a.Index, Up: a.Flags&net.FlagUp != 0, HardwareAddress: a.HardwareAddr.String(), MTU: a.MTU, TxQueueLen: a.TxQLen}
-	if r.Addresses, err = addresses(link); err != nil {
-		return nil, err
+	st.Index, st.Up, st.HardwareAddress, st.MTU, st.TxQueueLen = a.Index, a.Flags&net.FlagUp != 0, a.HardwareAddr.String(), a.MTU, a.TxQLen
+	if st.Addresses, err = addresses(link); err != nil {
+		return st, err
 	}
-	if r.Offloads, err = readOffloads(c.Interface); err != nil {
-		return nil, err
-	}
-	notApplied := func(what, wanted, got string) error {
-		return &proto.Error{Code: proto.CodeNotApplied, What: what, Wanted: wanted, Got: got}
-	}
-	hasAddress := !c.Address.IsValid()
-	for _, p := range r.Addresses {
-		hasAddress = hasAddress || p == c.Address
+	if st.Offloads, err = readOffloads(name); err != nil {
+		return st, err
 	}
 	switch {
-	case a.Index != index:
-		return nil, notApplied("index of "+c.Interface, fmt.Sprint(index), fmt.Sprintf("%d (the interface was replaced)", a.Index))
-	case !r.Up:
-		return nil, notApplied("state of "+c.Interface, "up", "down")
-	case c.HardwareAddress != "" && !strings.EqualFold(c.HardwareAddress, r.HardwareAddress):
-		return nil, notApplied("hardware address of "+c.Interface, c.HardwareAddress, r.HardwareAddress)
-	case c.MTU > 0 && c.MTU != r.MTU:
-		return nil, notApplied("mtu of "+c.Interface, fmt.Sprint(c.MTU), fmt.Sprint(r.MTU))
-	case !hasAddress:
-		return nil, notApplied("address of "+c.Interface, c.Address.String(), fmt.Sprint(r.Addresses))
+	case a.Index != s.links[name]:
+		return st, notApplied("index of "+name, fmt.Sprint(s.links[name]), fmt.Sprintf("%d (the interface was replaced)", a.Index))
+	case !st.Up:
+		return st, notApplied("state of "+name, "up", "down")
+	case hardware != "" && !strings.EqualFold(hardware, st.HardwareAddress):
+		return st, notApplied("hardware address of "+name, hardware, st.HardwareAddress)
+	case c.MTU > 0 && c.MTU != st.MTU:
+		return st, notApplied("mtu of "+name, fmt.Sprint(c.MTU), fmt.Sprint(st.MTU))
+	case address && c.Address.IsValid() && !slices.Contains(st.Addresses, c.Address):
+		return st, notApplied("address of "+name, c.Address.String(), fmt.Sprint(st.Addresses))
 	}
 	if c.OffloadsOff {
-		for _, o := range r.Offloads {
+		for _, o := range st.Offloads {
 			if o.On {
-				return nil, notApplied(o.Name+" of "+c.Interface, "off", "on")
+				return st, notApplied(o.Name+" of "+name, "off", "on")
 			}
+		}
+	}
+	return st, nil
+}
+
+// verifyInterfaces compares lo, every interface and the bridge with the order.
+func (s *session) verifyInterfaces(r *proto.Readback) error {
+	c := s.cfg
+	for _, i := range c.Interfaces {
+		st, err := s.verifyInterface(i.Name, i.HardwareAddress, c.Bridge == nil)
+		if err != nil {
+			return err
+		}
+		r.Interfaces = append(r.Interfaces, st)
+	}
+	if c.Bridge != nil {
+		var err error
+		if r.Bridge, err = s.verifyBridge(); err != nil {
+			return err
 		}
 	}
 	if c.Loopback {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil || lo.Attrs().Flags&net.FlagUp == 0 {
-			return nil, notApplied("state of lo", "up", fmt.Sprintf("down (%v)", err))
+			return notApplied("state of lo", "up", fmt.Sprintf("down (%v)", err))
 		}
 	}
-	return r, nil
+	return nil
 }

@@ -50,7 +50,7 @@ type session struct {
 	state   state
 	cfg     *proto.Configure
 	sysctls []proto.Sysctl // those ordered and those derived from them
-	link    int            // index of the interface
+	links   map[string]int // indices of the interfaces and the bridge
 	undo    undoStack
 	view    *board.View // queue board, once it was given
 

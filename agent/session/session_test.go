@@ -68,13 +68,17 @@ func TestConfigureReadsBackAndReverts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Up || r.MTU != 1400 || r.HardwareAddress != "02:68:6f:70:00:00" || len(r.Addresses) != 1 || r.Addresses[0] != c.Address || r.Routes != 1 || r.Neighbours != 1 {
-		t.Errorf("read back %+v", r)
+	if len(r.Interfaces) != 1 || r.Bridge != nil || r.Routes != 1 || r.Neighbours != 1 {
+		t.Fatalf("read back %+v", r)
 	}
-	if len(r.Offloads) == 0 {
+	i := r.Interfaces[0]
+	if !i.Up || i.MTU != 1400 || i.HardwareAddress != "02:68:6f:70:00:00" || len(i.Addresses) != 1 || i.Addresses[0] != c.Address {
+		t.Errorf("read back %+v", i)
+	}
+	if len(i.Offloads) == 0 {
 		t.Error("the state of the offloads is not recorded")
 	}
-	for _, o := range r.Offloads {
+	for _, o := range i.Offloads {
 		if o.On {
 			t.Errorf("%s is on", o.Name)
 		}
@@ -126,7 +130,7 @@ func TestWhatDidNotTakeIsAnError(t *testing.T) {
 		parts  []string
 	}{
 		{"another MAC address", func(c *proto.Configure) {
-			c.HardwareAddress, c.WaitInterface = "02:00:00:00:00:07", 100*vtime.Millisecond
+			c.Interfaces[0].HardwareAddress, c.WaitInterfaces = "02:00:00:00:00:07", 100*vtime.Millisecond
 		}, proto.CodeNotApplied, []string{"n01", "hardware address of wlan0", `wanted "02:00:00:00:00:07"`, `got "02:68:6f:70:00:00"`}},
 		{"a value that the kernel clamps", func(c *proto.Configure) {
 			c.Sysctls = append(c.Sysctls, proto.Sysctl{Key: "net.ipv4.conf.wlan0.forwarding", Value: "0"}, proto.Sysctl{Key: "net.ipv4.ip_forward", Value: "1"}, proto.Sysctl{Key: "net.ipv4.conf.all.forwarding", Value: "0"})
@@ -144,10 +148,26 @@ func TestWhatDidNotTakeIsAnError(t *testing.T) {
 			c.Sysctls = append(c.Sysctls, proto.Sysctl{Key: "net/../kernel/hostname", Value: "x"})
 		}, proto.CodeOrder, []string{"net."}},
 		{"an interface that never comes", func(c *proto.Configure) {
-			c.Interface, c.WaitInterface = "wlan9", 100*vtime.Millisecond
-		}, proto.CodeTimeout, []string{"n01", "wlan9", "100ms"}},
-		{"an interface that is not there", func(c *proto.Configure) { c.Interface, c.WaitInterface = "wlan9", 0 }, proto.CodeOrder, []string{"n01", "wlan9"}},
-		{"loopback as radio", func(c *proto.Configure) { c.Interface = "lo" }, proto.CodeOrder, []string{"lo is not a radio"}},
+			c.Interfaces, c.WaitInterfaces = append(c.Interfaces, proto.Interface{Name: "eth9"}), 100*vtime.Millisecond
+		}, proto.CodeTimeout, []string{"n01", "eth9", "100ms"}},
+		{"an interface that is not there", func(c *proto.Configure) { c.Interfaces[0].Name, c.WaitInterfaces = "wlan9", 0 }, proto.CodeOrder, []string{"n01", "wlan9"}},
+		{"loopback as a link", func(c *proto.Configure) { c.Interfaces[0].Name = "lo" }, proto.CodeOrder, []string{"lo is not a link"}},
+		{"no interface", func(c *proto.Configure) { c.Interfaces = nil }, proto.CodeOrder, []string{"interfaces", "none is given"}},
+		{"an interface twice", func(c *proto.Configure) { c.Interfaces = append(c.Interfaces, c.Interfaces[0]) }, proto.CodeOrder, []string{"wlan0", "twice"}},
+		{"a bridge of an interface's name", func(c *proto.Configure) {
+			c.Bridge = &proto.Bridge{Name: "wlan0", HardwareAddress: "02:68:6f:70:00:00"}
+		}, proto.CodeOrder, []string{"wlan0", "twice"}},
+		{"a name that the kernel does not take", func(c *proto.Configure) { c.Interfaces[0].Name = "a-very-long-name" }, proto.CodeOrder, []string{"a-very-long-name", "1 to 15 characters"}},
+		{"a port that the board does not have", func(c *proto.Configure) {
+			c.Board, c.Ports = &proto.Board{MemFD: 3, EventFD: 4, Nodes: 2, Pipes: []int{0}}, []proto.Port{{Node: 1, Port: 2}}
+		}, proto.CodeOrder, []string{"port towards node 1", `wanted "0 to 1", got "2"`}},
+		{"a route through an interface that the node does not have", func(c *proto.Configure) { c.Routes[0].Interface = "eth0" }, proto.CodeOrder, []string{"route 10.77.0.2/32 dev eth0", "wlan0"}},
+		{"a route through a port of the bridge", func(c *proto.Configure) {
+			c.Bridge = &proto.Bridge{Name: "br0", HardwareAddress: "02:68:6f:70:00:00"}
+		}, proto.CodeOrder, []string{"10.77.0.2", "one of the interfaces br0", `got "wlan0"`}},
+		{"a bridge with a bad address", func(c *proto.Configure) {
+			c.Bridge = &proto.Bridge{Name: "br0", HardwareAddress: "02:68"}
+		}, proto.CodeOrder, []string{"bridge br0", "02:68"}},
 		{"a bad MTU", func(c *proto.Configure) { c.MTU = 20 }, proto.CodeSystem, []string{"mtu of wlan0", `"20"`}},
 		{"a foreign flow", func(c *proto.Configure) {
 			c.Flows = []proto.Flow{{ID: 1, Transport: "tcp/reno", Src: 1, Dst: 2, SrcAddr: tap.Addr(1), DstAddr: tap.Addr(2), Workload: workload.Spec{Kind: workload.Continual}}}

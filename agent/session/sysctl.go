@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/hopbed/hopbed/agent/proto"
@@ -128,11 +129,11 @@ func (s *session) undoSysctl(key, old string) {
 	})
 }
 
-// ofInterface adds, for each setting net.ipv4.conf.default.X, the same setting
-// of the interface: "default" only counts for interfaces made later, and the
+// ofInterfaces adds, for each setting net.ipv4.conf.default.X, the same setting
+// of every interface: "default" only counts for interfaces made later, and the
 // kernel uses the larger of "all" and the interface's own value for most of
 // them (Documentation/networking/ip-sysctl).
-func ofInterface(list []proto.Sysctl, iface string) []proto.Sysctl {
+func ofInterfaces(list []proto.Sysctl, names []string) []proto.Sysctl {
 	const prefix = "net/ipv4/conf/default/"
 	out := append([]proto.Sysctl(nil), list...)
 	given := make(map[string]bool)
@@ -140,9 +141,12 @@ func ofInterface(list []proto.Sysctl, iface string) []proto.Sysctl {
 		given[slashes(c.Key)] = true
 	}
 	for _, c := range list {
-		if name, ok := strings.CutPrefix(slashes(c.Key), prefix); ok {
-			key := "net/ipv4/conf/" + iface + "/" + name
-			if !given[key] {
+		setting, ok := strings.CutPrefix(slashes(c.Key), prefix)
+		if !ok {
+			continue
+		}
+		for _, name := range names {
+			if key := "net/ipv4/conf/" + name + "/" + setting; !given[key] {
 				out = append(out, proto.Sysctl{Key: key, Value: c.Value})
 			}
 		}
@@ -157,10 +161,11 @@ func slashes(key string) string {
 	return strings.ReplaceAll(key, ".", "/")
 }
 
-// namesInterface tells whether the setting belongs to the interface and so
-// exists only when the interface does.
-func namesInterface(key, iface string) bool {
-	return strings.Contains(slashes(key), "/"+iface+"/")
+// namesInterface tells whether the setting belongs to one of the interfaces and
+// so exists only when that does.
+func namesInterface(key string, names ...string) bool {
+	key = slashes(key)
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(key, "/"+name+"/") })
 }
 
 // verifySysctls reads every setting back.

@@ -14,10 +14,9 @@ import (
 // Node is what a driver may know of the node that it runs on. It does not
 // change after Open.
 type Node struct {
-	ID        int
-	Name      string
-	Interface string // the one interface that carries the experiment
-	Addr      netip.Addr
+	ID   int
+	Name string
+	Addr netip.Addr
 	// Addrs maps node ids to addresses and NextHop destination ids to the
 	// neighbour that packets go to; both cover every node of the flows.
 	Addrs   map[int]netip.Addr

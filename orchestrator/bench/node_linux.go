@@ -34,8 +34,12 @@ type order struct {
 
 type setUp struct {
 	Node     int   `json:"node"`
-	NextHops []int `json:"next_hops"` // by destination; -1 = none
+	Wired    bool  `json:"wired,omitempty"` // by an interface wire, instead of the radio's
+	NextHops []int `json:"next_hops"`       // by destination; -1 = none
 }
+
+// wire is the interface of a wired node.
+const wire = "eth0"
 
 type sink struct {
 	Network string `json:"network"` // "udp" or "tcp"
@@ -125,9 +129,13 @@ func setUpNode(s *setUp) error {
 			return fmt.Errorf("set %s: %w", c.Key, err)
 		}
 	}
-	link, err := netlink.LinkByName(tap.Interface)
+	name, mac := tap.Interface, tap.HardwareAddr
+	if s.Wired {
+		name, mac = wire, func(i int) tap.HardwareAddress { return tap.PipeHardwareAddr(i, 0) }
+	}
+	link, err := netlink.LinkByName(name)
 	if err != nil {
-		return err
+		return fmt.Errorf("interface %s: %w", name, err)
 	}
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: tap.Addr(s.Node).AsSlice(), Mask: net.CIDRMask(32, 32)}}
 	if err := netlink.AddrReplace(link, addr); err != nil {
@@ -140,17 +148,17 @@ func setUpNode(s *setUp) error {
 		if via < 0 || dst == s.Node {
 			continue
 		}
-		r := proto.Route{Dst: netip.PrefixFrom(tap.Addr(dst), 32)}
+		r := proto.Route{Interface: name, Dst: netip.PrefixFrom(tap.Addr(dst), 32)}
 		if via != dst {
 			r.Via = tap.Addr(via)
 		}
 		routes = append(routes, r)
 		if !known[via] {
 			known[via] = true
-			neighbours = append(neighbours, proto.Neighbour{Addr: tap.Addr(via), HardwareAddress: tap.HardwareAddr(via).String()})
+			neighbours = append(neighbours, proto.Neighbour{Interface: name, Addr: tap.Addr(via), HardwareAddress: mac(via).String()})
 		}
 	}
-	_, err = route.NewTable(link.Attrs().Index, tap.Interface).Replace(routes, neighbours)
+	_, err = route.NewTable(map[string]int{name: link.Attrs().Index}).Replace(routes, neighbours)
 	return err
 }
 

@@ -58,7 +58,8 @@ func (Driver) Check(f *proto.Flow) error {
 	}
 	// The socket buffers follow from the relay's bound.
 	return sock.CheckStreamOptions(f, []sock.Foreign{{Name: "block_size", Set: o.BlockSize != 0}, {Name: "rate", Set: o.Rate != 0}, {Name: "packet_size", Set: o.PacketSize != 0},
-		{Name: "send_buffer", Set: o.SendBuffer != 0}, {Name: "receive_buffer", Set: o.ReceiveBuffer != 0}})
+		{Name: "send_buffer", Set: o.SendBuffer != 0}, {Name: "receive_buffer", Set: o.ReceiveBuffer != 0},
+		{Name: "receive_window", Set: o.ReceiveWindow != 0}, {Name: "cwnd_cap", Set: o.CwndCap != 0}})
 }
 
 // bound is the most that a relay may hold of a flow.

@@ -40,7 +40,8 @@ func (Hop) Check(f *proto.Flow) error {
 	}
 	return refuseForeign("hop", []Foreign{{"mss", o.MSS != 0}, {"send_buffer", o.SendBuffer != 0}, {"receive_buffer", o.ReceiveBuffer != 0},
 		{"not_sent_low_water", o.NotSentLow != 0}, {"nodelay", o.NoDelay}, {"dscp", o.DSCP != 0}, {"relay_buffer", o.RelayBuffer != 0},
-		{"rate", o.Rate != 0}, {"packet_size", o.PacketSize != 0}, {"connect_within", o.ConnectWithin != 0}})
+		{"rate", o.Rate != 0}, {"packet_size", o.PacketSize != 0}, {"connect_within", o.ConnectWithin != 0},
+		{"receive_window", o.ReceiveWindow != 0}, {"cwnd_cap", o.CwndCap != 0}})
 }
 
 // hopConfig joins the variant that the flows name and the fields that the

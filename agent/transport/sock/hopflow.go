@@ -47,8 +47,9 @@ func newHopFlow(f proto.Flow, side proto.Side, cfg hop.Config) *hopFlow {
 
 func (f *hopFlow) begin(sched transport.Schedule) {
 	f.stop = sched.FlowStop(&f.Flow)
-	f.meter = workload.NewMeter(sched.Warmup, sched.End, f.Flow.Workload.Size)
-	f.result.MeasuredFrom, f.result.MeasuredTo = sched.Warmup, sched.End
+	from, to := f.Flow.Measured(sched.Warmup, sched.End)
+	f.meter = workload.NewMeter(from, to, f.Flow.Workload.Size)
+	f.result.MeasuredFrom, f.result.MeasuredTo = from, to
 }
 
 // turn opens the flow at its start and closes it at its stop; it returns when

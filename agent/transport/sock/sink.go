@@ -29,6 +29,8 @@ type Sink struct {
 	meter   *workload.Meter
 	sched   transport.Schedule
 	stop    vtime.Time
+	from    vtime.Time // the flow's part of the measured interval, [from, to)
+	to      vtime.Time
 	conn    *net.TCPConn
 	ended   bool // for good: finished or failed
 	halted  vtime.Time
@@ -47,7 +49,8 @@ func (s *Sink) Begin(sched transport.Schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sched, s.stop = sched, sched.FlowStop(&s.flow)
-	s.meter = workload.NewMeter(sched.Warmup, sched.End, s.flow.Workload.Size)
+	s.from, s.to = s.flow.Measured(sched.Warmup, sched.End)
+	s.meter = workload.NewMeter(s.from, s.to, s.flow.Workload.Size)
 }
 
 // Receive reads the flow from a connection until the flow ends, the connection
@@ -200,7 +203,7 @@ func (s *Sink) Result() proto.FlowResult {
 	r.Bytes, r.Total = s.meter.Measured(), s.meter.Total()
 	// The counter was read with every piece, so the interval is exact, unless
 	// the run was stopped before its end.
-	r.MeasuredFrom, r.MeasuredTo = s.sched.Warmup, vtime.Max(s.sched.Warmup, vtime.Min(s.sched.End, s.halted))
+	r.MeasuredFrom, r.MeasuredTo = s.from, vtime.Max(s.from, vtime.Min(s.to, s.halted))
 	r.Last = &proto.Sample{Flow: s.flow.ID, Side: proto.Destination, T: s.halted, Delivered: r.Total}
 	return r
 }

@@ -46,7 +46,8 @@ func (UDP) Check(f *proto.Flow) error {
 		return &proto.Error{Code: proto.CodeOrder, What: "option rate or dscp", Detail: "it is out of range"}
 	}
 	return refuseForeign("udp", []Foreign{{"mss", o.MSS != 0}, {"send_buffer", o.SendBuffer != 0}, {"receive_buffer", o.ReceiveBuffer != 0},
-		{"not_sent_low_water", o.NotSentLow != 0}, {"nodelay", o.NoDelay}, {"relay_buffer", o.RelayBuffer != 0}, {"block_size", o.BlockSize != 0}, {"connect_within", o.ConnectWithin != 0}})
+		{"not_sent_low_water", o.NotSentLow != 0}, {"nodelay", o.NoDelay}, {"relay_buffer", o.RelayBuffer != 0}, {"block_size", o.BlockSize != 0}, {"connect_within", o.ConnectWithin != 0},
+		{"receive_window", o.ReceiveWindow != 0}, {"cwnd_cap", o.CwndCap != 0}})
 }
 
 func datagram(f *proto.Flow) int {

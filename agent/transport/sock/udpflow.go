@@ -188,8 +188,9 @@ func (s *udpSink) begin(sched transport.Schedule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sched, s.stop = sched, sched.FlowStop(&s.flow)
-	s.meter = workload.NewMeter(sched.Warmup, sched.End, s.flow.Workload.Size)
-	s.result = proto.FlowResult{Flow: s.flow.ID, Side: proto.Destination, MeasuredFrom: sched.Warmup, MeasuredTo: sched.End}
+	from, to := s.flow.Measured(sched.Warmup, sched.End)
+	s.meter = workload.NewMeter(from, to, s.flow.Workload.Size)
+	s.result = proto.FlowResult{Flow: s.flow.ID, Side: proto.Destination, MeasuredFrom: from, MeasuredTo: to}
 }
 
 // grace is how long a sink listens after the flow's stop for what is still

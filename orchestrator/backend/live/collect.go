@@ -1,7 +1,9 @@
 package live
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -32,11 +34,31 @@ func collectNodes(rec *store.RunRecord, results []*proto.Results) {
 // that the parameters were applied.
 func applyReadback(rec *store.RunRecord, node int, r *proto.Readback) {
 	f := rec.Nodes[node].Facts
-	f["mtu"] = strconv.Itoa(r.MTU)
-	f["tx_queue_len"] = strconv.Itoa(r.TxQueueLen)
 	f["routes"] = strconv.Itoa(r.Routes)
 	f["neighbours"] = strconv.Itoa(r.Neighbours)
-	for _, o := range r.Offloads {
+	var names []string
+	for _, i := range r.Interfaces {
+		names = append(names, i.Name)
+		// All interfaces are configured alike and were compared: the first shows
+		// what they have, and others only where they differ.
+		for key, value := range interfaceFacts(&i) {
+			if have, ok := f[key]; !ok {
+				f[key] = value
+			} else if have != value {
+				f[key+"_"+i.Name] = value
+			}
+		}
+	}
+	f["interfaces"] = strings.Join(names, " ")
+	if b := r.Bridge; b != nil {
+		f["bridge"] = fmt.Sprintf("%s over %s, %d static entries", b.Name, strings.Join(b.Ports, " "), b.Forward)
+	}
+}
+
+func interfaceFacts(i *proto.InterfaceState) map[string]string {
+	f := map[string]string{"mtu": strconv.Itoa(i.MTU), "tx_queue_len": strconv.Itoa(i.TxQueueLen)}
+	for _, o := range i.Offloads {
 		f["offload_"+o.Name] = strconv.FormatBool(o.On)
 	}
+	return f
 }

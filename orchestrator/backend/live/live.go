@@ -262,23 +262,7 @@ func (r *session) watch(h node.Handle) {
 }
 
 func (r *session) startEmulator(ctx context.Context) error {
-	t, c := r.s.Topology, r.s.Config()
-	cfg := &emulator.Config{
-		Seed: r.s.Seed, MACs: emulatorMACs(t), Radio: t.Radio, Positions: t.Positions(), ChannelSeed: t.ChannelSeed,
-	}
-	if t.Delivery != nil {
-		cfg.Matrix, cfg.Positions = &emulator.Matrix{Delivery: t.Delivery}, nil
-	}
-	for i, h := range r.handles {
-		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: h.Name(), PID: h.PID()})
-		if c.Radio.Drop > 0 {
-			for j := range r.handles {
-				if i != j {
-					cfg.Losses = append(cfg.Losses, emulator.Loss{From: j, To: i, P: c.Radio.Drop})
-				}
-			}
-		}
-	}
+	cfg := emulatorConfig(r.s, r.handles)
 	var err error
 	r.emu, err = emulator.Start(ctx, cfg, emulator.Options{Board: r.board, Env: r.b.opt.Env, Journal: r.b.opt.Journal})
 	if err != nil {
@@ -369,7 +353,7 @@ func (r *session) collect(ctx context.Context) error {
 		names[i] = h.Name()
 	}
 	judgeAgents(&r.rec.Run, names, results)
-	collectMedium(r.rec, report)
+	collectMedium(r.rec, r.s, report)
 	return r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {
 		rv, err := c.Revert(ctx)
 		if err == nil && len(rv.Failed) > 0 {

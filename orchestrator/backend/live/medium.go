@@ -4,19 +4,16 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/netem/vtime"
-	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
-func emulatorMACs(t *topology.Topology) []wifi.MAC { return []wifi.MAC{t.MAC} }
-
 // collectMedium turns the emulator's report into the record's lateness, node
-// counters and verdict.
-func collectMedium(rec *store.RunRecord, rep *emulator.Report) {
+// and pipe counters and verdict.
+func collectMedium(rec *store.RunRecord, s *plan.Scenario, rep *emulator.Report) {
 	run, m := &rec.Run, &rep.Measured
 	us := func(d vtime.Duration) store.Opt[float64] { return store.Some(float64(d) / 1e3) }
 	run.LatenessP50Us, run.LatenessP99Us, run.LatenessMaxUs = us(m.Lateness.P50), us(m.Lateness.P99), us(m.Lateness.Max)
@@ -44,8 +41,13 @@ func collectMedium(rec *store.RunRecord, rep *emulator.Report) {
 		run.Facts[fmt.Sprintf("priority_refused_%d", i+1)] = refused
 	}
 	for i := range rep.Nodes {
+		if !s.Topology.Nodes[i].Radio {
+			continue
+		}
 		rec.NodeStats = append(rec.NodeStats, backend.NodeStats(i, &rep.Nodes[i].Stats)...)
 	}
+	rec.Pipes = backend.PipeRows(s, rep.Pipes)
+	judgePipes(run, rec.Nodes, rep)
 	v := emulator.Judge(rep)
 	run.InvalidReasons = append(run.InvalidReasons, v.Reasons...)
 	run.Warnings = append(run.Warnings, v.Warnings...)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
@@ -18,6 +19,11 @@ const (
 	warnRunDelay    = 0.05 // share of the run that an agent's threads waited for a processor
 	invalidRunDelay = 0.15
 	missingSamples  = 0.05 // share of a flow's samples that may be missing at its destination
+
+	// Share of the frames towards a pipe that the ring before it may lose. A pipe
+	// has the queue and the loss that the file says; to these the ring adds losses
+	// of its own, which congestion control takes for the pipe's.
+	invalidPipeDrops = 0.001
 
 	// How late the latest sample may be: an agent that stands still takes none,
 	// and what it runs in user space stands still with it. The bound is a share of
@@ -66,6 +72,33 @@ func judgeAgents(run *store.Run, names []string, results []*proto.Results) {
 			names[late.node], late.d.Std().Round(time.Millisecond), warn, invalid)
 		note(run, late.d > invalid, text)
 	}
+}
+
+// judgePipes adds the verdict on what the kernel lost on the way into a pipe, once
+// with the worst end.
+func judgePipes(run *store.Run, nodes []store.Node, rep *emulator.Report) {
+	var worst struct {
+		share    float64
+		dropped  uint64
+		at, name string
+	}
+	for i := range rep.PipeEnds {
+		for _, end := range rep.PipeEnds[i] {
+			dropped := end.Device.TransmitDropped
+			if dropped == 0 {
+				continue
+			}
+			if share := float64(dropped) / float64(dropped+end.Frames.Read); share > worst.share {
+				worst.share, worst.dropped, worst.at, worst.name = share, dropped, nodes[end.Node].Name, end.Interface
+			}
+		}
+	}
+	if worst.dropped == 0 {
+		return
+	}
+	text := fmt.Sprintf("%d frames (%.2g %%) were lost between node %s and its interface %s before they reached the pipe (worst of all pipes; invalid above %.2g %%): the host is too slow or too busy, or a sender's burst is longer than the ring",
+		worst.dropped, worst.share*100, worst.at, worst.name, invalidPipeDrops*100)
+	note(run, worst.share > invalidPipeDrops, text)
 }
 
 // judgeSamples warns about flows whose series has holes.

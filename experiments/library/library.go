@@ -13,7 +13,7 @@ var files embed.FS
 // Names lists the shipped experiments in the order in which a newcomer would
 // try them: the smoke test first, the headline last.
 func Names() []string {
-	return []string{"smoke", "onehop", "chain", "load30", "load30-1m", "load30-open", "calibrate"}
+	return []string{"smoke", "onehop", "chain", "access-point", "load30", "load30-1m", "load30-open", "calibrate"}
 }
 
 // Source returns the text of a shipped experiment.
@@ -28,6 +28,16 @@ func Source(name string) ([]byte, bool) {
 		}
 	}
 	return nil, false
+}
+
+// File returns the text of a file that a shipped experiment names, such as a
+// trace: it is a spec.Files. The error says that there is none.
+func File(name string) ([]byte, error) {
+	b, err := files.ReadFile(path.Clean(name))
+	if err != nil {
+		return nil, fmt.Errorf("no file %s is shipped beside this experiment; copy the experiment into a folder with that file, and run it from there", name)
+	}
+	return b, nil
 }
 
 // Page returns the explanation of a shipped experiment in Markdown; variants

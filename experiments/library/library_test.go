@@ -176,6 +176,65 @@ func TestThePageOfLoad30SaysWhatIsTrue(t *testing.T) {
 	}
 }
 
+// TestTheAccessPoint: with a router and with a bridge every flow has a route over
+// the wire, a bridge is no hop, and the small transfer is inside the measured
+// interval.
+func TestTheAccessPoint(t *testing.T) {
+	e := load(t, "access-point")
+	hops := map[string]int{}
+	for _, p := range e.Points() {
+		top, err := topology.Build(p.Config, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		flows, err := top.Flows(p.Config, 0)
+		if err != nil || len(flows) != 4 {
+			t.Fatalf("%s: %d flows, %v", p.Label(), len(flows), err)
+		}
+		for _, f := range flows {
+			wires := 0
+			for k := 1; k < len(f.Path); k++ {
+				for _, l := range top.LinkPath(f.Path[k-1], f.Path[k]) {
+					if l.Pipe != topology.RadioEgress {
+						wires++
+					}
+				}
+			}
+			if wires != 1 {
+				t.Errorf("%s: flow %d passes %d wires", p.Label(), f.ID, wires)
+			}
+			hops[p.Params[0].Value] += f.Hops()
+		}
+		if g := p.Config.Flows[2]; *g.Start <= p.Config.Warmup || *g.Start >= p.Config.Warmup+p.Config.Duration {
+			t.Errorf("the transfer begins at %v", *g.Start)
+		}
+		if pipe := top.Pipes[0]; pipe.Interfaces != [2]string{"uplink", "eth0"} {
+			t.Errorf("interfaces %v", pipe.Interfaces)
+		}
+	}
+	if hops["true"] != 3*4 || hops["false"] != 3*4*2 {
+		t.Errorf("hops %v, want 1 a flow with a bridge and 2 without", hops)
+	}
+}
+
+// TestFiles: what a shipped experiment names is among the shipped files, or
+// refused.
+func TestFiles(t *testing.T) {
+	text := "hopbed: 1\nname: x\ntopology: {nodes: [{name: a, radio: false}, {name: b, radio: false}], pipes: [{ends: [a, b], queue: {packets: 9}, trace: {file: FILE}}]}\n" +
+		"flows: [{count: 1, pairs: random, transport: tcp/reno}]\nduration: 10s\n"
+	for file, want := range map[string]string{
+		"lte.down":          "no file lte.down is shipped",
+		"../spec/FORMAT.md": "no file ../spec/FORMAT.md is shipped",
+		"./smoke.yaml":      "is no trace: trace: line 3",
+		"/etc/hostname":     "no file /etc/hostname is shipped",
+	} {
+		_, err := spec.ParseFiles("x.yaml (shipped)", []byte(strings.Replace(text, "FILE", file, 1)), library.File)
+		if err == nil || !strings.Contains(err.Error(), "topology.pipes[0].trace.file") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 func TestPages(t *testing.T) {
 	page, ok := library.Page("load30-open")
 	if !ok || !strings.Contains(page, "2009") || !strings.Contains(page, "Andersen") {

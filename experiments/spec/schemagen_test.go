@@ -206,7 +206,11 @@ func (g *generator) value(t reflect.Type, f field) object {
 	case reflect.Struct:
 		return g.ref(t)
 	case reflect.Slice:
-		return object{"type": "array", "minItems": 1, "maxItems": MaxFlows, "items": g.value(t.Elem(), field{enum: f.enum})}
+		least := 1
+		if t.Elem() == reflect.TypeFor[PipeChange]() {
+			least = 0 // reverse: {schedule: []}
+		}
+		return object{"type": "array", "minItems": least, "maxItems": MaxFlows, "items": g.value(t.Elem(), field{enum: f.enum})}
 	case reflect.Bool:
 		return object{"type": "boolean"}
 	case reflect.Int, reflect.Uint64, reflect.Float64:

@@ -303,7 +303,7 @@ const (
 
 // Routing says how paths are chosen.
 type Routing struct {
-	// Kind is the kind of routing: static routes are computed from the radio model and frozen.
+	// Kind is the kind of routing: static routes are computed from the radio model and the wires, and frozen.
 	Kind RoutingKind `key:"kind" enum:"static" default:"static"`
 	// Metric is what the shortest paths minimise.
 	Metric Metric `key:"metric" enum:"etx|hops" default:"etx"`

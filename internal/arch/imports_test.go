@@ -156,11 +156,12 @@ var pure = []struct {
 	// sync: tables of the error model are computed once for all runs of a process.
 	{"netem/wifi", []string{"netem/vtime", "netem/des", "netem/des/fmath", "sync"}},
 	{"netem/pipe", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
+	{"netem/inet", nil},
 	{"agent/transport/hop", []string{"netem/vtime"}},
 	{"agent/transport/tcp", []string{"netem/vtime"}},
 	{"agent/workload", []string{"netem/vtime"}},
 	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
-	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "agent/proto", "agent/transport", "agent/transport/hop",
+	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "netem/inet", "agent/proto", "agent/transport", "agent/transport/hop",
 		"agent/transport/tcp", "agent/transport/relay", "agent/workload", "orchestrator/backend/sim/simhop"}},
 }
 

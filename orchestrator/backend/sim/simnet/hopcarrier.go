@@ -32,8 +32,8 @@ func (c carrier) Free(from int, p hop.Port, class hop.Class) int {
 
 // Send implements simhop.Carrier.
 func (c carrier) Send(from, to int, _ hop.Port, class hop.Class, buf []byte) bool {
-	p := c.net.newPacket()
-	p.src, p.dst, p.via, p.ttl, p.ac = int32(from), int32(to), int32(to), defaultTTL, simhop.AC(class)
+	p := c.net.originate(from)
+	p.dst, p.via, p.ac = int32(to), int32(to), simhop.AC(class)
 	p.len, p.hop = simhop.Overhead+vtime.Bytes(len(buf)), true
 	return c.net.emit(from, p, buf)
 }

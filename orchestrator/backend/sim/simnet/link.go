@@ -30,6 +30,8 @@ type link struct {
 	from, to        int
 	maker, listener tcp.Config
 	ac              wifi.AC
+	dscp            uint8
+	port            uint16 // at which the other end listens
 
 	client, server *socket // of the present attempt; nil before the first
 	attempts       int
@@ -67,6 +69,7 @@ func (l *link) try(now vtime.Time) {
 	l.server.kill(now, false)
 	l.client, l.server = l.socket(l.from, &l.maker), l.socket(l.to, &l.listener)
 	l.client.peer, l.server.peer = l.server, l.client
+	l.client.port, l.server.port = l.net.ephemeralPort(l.from), l.port
 	l.established, l.accepted = vtime.Never, vtime.Never
 	l.server.conn.Listen()
 	l.client.conn.Connect(now)

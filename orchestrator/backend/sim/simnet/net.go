@@ -60,6 +60,8 @@ type Net struct {
 type host struct {
 	forwarded, noRoute, expired, refused uint64
 	tcp                                  tcpCounters
+	ident                                uint16 // IP identification of its last packet
+	ephemeral                            uint16 // ports used by connections that it made
 }
 
 // flow is one flow with both its ends.

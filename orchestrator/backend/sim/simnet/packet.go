@@ -14,6 +14,7 @@ type packet struct {
 	via      int32 // the next hop; a bridge on the way to it is another node
 	ttl      uint8
 	ac       wifi.AC
+	id       uint16      // IP identification
 	len      vtime.Bytes // IP total length
 
 	// One of the three: a packet of Hop between neighbours, whose bytes travel
@@ -40,6 +41,15 @@ func (n *Net) newPacket() *packet {
 	}
 	n.packets = p.next
 	p.next = nil
+	return p
+}
+
+// originate returns an empty packet that begins its way at a node.
+func (n *Net) originate(node int) *packet {
+	p := n.newPacket()
+	h := &n.hosts[node]
+	h.ident++
+	p.src, p.ttl, p.id = int32(node), defaultTTL, h.ident
 	return p
 }
 

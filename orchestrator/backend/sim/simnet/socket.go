@@ -14,6 +14,7 @@ type socket struct {
 	peer *socket
 	conn *tcp.Conn
 	ac   wifi.AC
+	port uint16
 	link *link
 
 	event des.EventID
@@ -50,8 +51,8 @@ func (s *socket) flush(now vtime.Time) {
 		if !ok {
 			break
 		}
-		p := s.net.newPacket()
-		p.src, p.dst, p.ttl, p.ac = int32(s.node), int32(s.peer.node), defaultTTL, s.ac
+		p := s.net.originate(s.node)
+		p.dst, p.ac = int32(s.peer.node), s.ac
 		p.len, p.to, p.seg = seg.WireLen(), s.peer, seg
 		s.net.deliver(s.node, p)
 	}

@@ -45,9 +45,9 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 	s := &stream{net: n, order: f, stop: n.stopOf(f), cc: cc, finishedAt: vtime.Never}
 	s.from, s.to = f.Measured(n.cfg.Warmup, n.cfg.End)
 	s.meter = workload.NewMeter(s.from, s.to, f.Workload.Size)
-	path := []int{f.Src, f.Dst}
+	path, port := []int{f.Src, f.Dst}, transport.FlowPort+f.ID
 	if perHop {
-		s.header = relayHeader
+		s.header, port = relayHeader, transport.RelayPort
 		if path = f.Path; len(path) < 2 {
 			return nil, fmt.Errorf("the path has %d nodes: hop-by-hop TCP needs the nodes from source to destination", len(path))
 		}
@@ -57,7 +57,7 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 	seeds := des.NewStream(n.cfg.Seed, fmt.Sprintf("flow/%d/tcp", f.ID))
 	for i := 1; i < len(path); i++ {
 		l := &link{net: n, app: s, index: i - 1, flow: f.ID, from: path[i-1], to: path[i],
-			ac: wifi.AC(transport.ACOf(f.Options.DSCP)), established: vtime.Never, accepted: vtime.Never}
+			ac: wifi.AC(transport.ACOf(f.Options.DSCP)), dscp: uint8(f.Options.DSCP), port: uint16(port), established: vtime.Never, accepted: vtime.Never}
 		var err error
 		if l.maker, l.listener, err = n.connConfigs(f, cc, perHop, i == 1, i == len(path)-1); err != nil {
 			return nil, err

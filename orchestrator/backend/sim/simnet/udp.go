@@ -91,8 +91,8 @@ func (u *udpFlow) queue() *saturation {
 
 // send puts a datagram on its way; false when it was lost at once.
 func (u *udpFlow) send() bool {
-	p := u.net.newPacket()
-	p.src, p.dst, p.ttl, p.ac = int32(u.order.Src), int32(u.order.Dst), defaultTTL, u.ac
+	p := u.net.originate(u.order.Src)
+	p.dst, p.ac = int32(u.order.Dst), u.ac
 	p.len, p.udp, p.seq = u.size+udpHeaders, u, u.sent
 	u.sent++
 	return u.net.deliver(u.order.Src, p)

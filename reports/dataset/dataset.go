@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"strings"
 
@@ -95,6 +96,19 @@ func (g *Group) Baseline(named string) *Series {
 		}
 	}
 	return nil
+}
+
+// Transports names the transports of the campaign in the order of the plan.
+func (s *Set) Transports() []string {
+	var out []string
+	for i := range s.Groups {
+		for j := range s.Groups[i].Series {
+			if t := s.Groups[i].Series[j].Transport; !slices.Contains(out, t) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
 }
 
 // Load reads one campaign.

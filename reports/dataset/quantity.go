@@ -133,3 +133,12 @@ func (s *Set) frames(ctx context.Context, r *Rep, v *repValues) error {
 	}
 	return nil
 }
+
+// Quantities returns all, in the order in which they are shown.
+func Quantities() []Quantity {
+	var out []Quantity
+	for _, q := range quantities {
+		out = append(out, q.quantity)
+	}
+	return out
+}

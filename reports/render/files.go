@@ -46,6 +46,9 @@ func (g *Group) allFigures() []*figure.Figure {
 // Figures returns every figure of the report.
 func (r *Report) Figures() []*figure.Figure {
 	var out []*figure.Figure
+	for i := range r.Comparisons {
+		out = append(out, r.Comparisons[i].Figures...)
+	}
 	for i := range r.Sections {
 		for j := range r.Sections[i].Groups {
 			out = append(out, r.Sections[i].Groups[j].allFigures()...)

@@ -45,7 +45,7 @@ func hostileReport(t *testing.T) *Report {
 	if err := st.FinishCampaign(ctx, c.ID, store.CampaignFailed, evil); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Build(ctx, st, []int64{c.ID}, Options{Version: evil, Published: func(string) ([]Published, error) {
+	r, err := Build(ctx, st, []int64{c.ID}, Options{Version: evil, Published: func(*store.Campaign) ([]Published, error) {
 		return []Published{{ID: evil, Text: evil, Unit: evil, Source: evil, Value: new(2.0), Metric: "median-ratio", Subject: evil, Threshold: &Threshold{Min: new(1.0), Source: evil}}, {ID: evil, Text: evil, NotTestable: evil}}, nil
 	}})
 	if err != nil {

@@ -24,8 +24,17 @@ type view struct {
 	Title       string
 	Version     string
 	CSS         template.CSS
+	Comparisons []comparisonView
 	Sections    []sectionView
 	Definitions []definition
+}
+
+type comparisonView struct {
+	ID, Heading, Refused string
+	Facts                []fact
+	Short                []string
+	Tables               []Table
+	Figures              []figureView
 }
 
 type sectionView struct {
@@ -63,7 +72,14 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 // HTML writes the report as one page that needs nothing but itself: no script,
 // no font, no network.
 func (r *Report) HTML(w io.Writer) error {
-	v := view{Title: safetext.Line(r.Title, 0), Version: safetext.Line(r.Version, 60), CSS: template.CSS(figure.CSS() + pageCSS), Definitions: definitions()}
+	v := view{Title: safetext.Line(r.Title, 0), Version: safetext.Line(r.Version, 60), CSS: template.CSS(figure.CSS() + pageCSS), Definitions: r.definitions()}
+	for i := range r.Comparisons {
+		c, err := r.Comparisons[i].view(len(r.Sections) > 0)
+		if err != nil {
+			return err
+		}
+		v.Comparisons = append(v.Comparisons, c)
+	}
 	for i := range r.Sections {
 		s, err := r.Sections[i].view(len(r.Sections) > 1)
 		if err != nil {
@@ -80,11 +96,30 @@ func (r *Report) HTML(w io.Writer) error {
 	return err
 }
 
+func (c *Comparison) view(many bool) (comparisonView, error) {
+	v := comparisonView{ID: c.ID, Refused: c.Refused}
+	if many { // else it is the report's title
+		v.Heading = "Comparison: " + c.title()
+	}
+	if c.Refused != "" {
+		return v, nil
+	}
+	v.Facts, v.Short, v.Tables = c.facts(), c.short(), c.tables()
+	for _, f := range c.Figures {
+		fv, err := viewFigure(f)
+		if err != nil {
+			return v, err
+		}
+		v.Figures = append(v.Figures, fv)
+	}
+	return v, nil
+}
+
 func (s *Section) view(many bool) (sectionView, error) {
 	c := &s.Set.Campaign
 	v := sectionView{ID: s.ID, Banners: s.banners(), Facts: s.facts(), Tables: s.tables(), Host: s.hostFacts(), Seeds: s.repetitionSeeds(), FileText: safetext.Block(c.FileText)}
 	if many {
-		v.Heading = fmt.Sprintf("Campaign %d: %s", c.ID, safetext.Line(c.Name, maxName))
+		v.Heading = s.heading()
 	}
 	for i := range s.Groups {
 		g := &s.Groups[i]

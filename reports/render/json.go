@@ -26,10 +26,11 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 type jsonReport struct {
-	Format    int            `json:"format"`
-	Title     string         `json:"title"`
-	Version   string         `json:"hopbed_version"`
-	Campaigns []jsonCampaign `json:"campaigns"`
+	Format      int              `json:"format"`
+	Title       string           `json:"title"`
+	Version     string           `json:"hopbed_version"`
+	Comparisons []jsonComparison `json:"comparisons"`
+	Campaigns   []jsonCampaign   `json:"campaigns"`
 }
 
 type jsonCampaign struct {
@@ -233,7 +234,10 @@ func list(s []string) []string {
 
 // JSON writes the report for programs.
 func (r *Report) JSON(w io.Writer) error {
-	out := jsonReport{Format: jsonFormat, Title: r.Title, Version: r.Version}
+	out := jsonReport{Format: jsonFormat, Title: r.Title, Version: r.Version, Comparisons: []jsonComparison{}, Campaigns: []jsonCampaign{}}
+	for i := range r.Comparisons {
+		out.Comparisons = append(out.Comparisons, r.Comparisons[i].json())
+	}
 	for i := range r.Sections {
 		c, err := r.Sections[i].json()
 		if err != nil {

@@ -19,11 +19,14 @@ func formatSeed(s store.Seed) string { return fmt.Sprint(uint64(s)) }
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{bufio.NewWriter(w)}
 	m.heading(1, r.Title)
+	for i := range r.Comparisons {
+		m.comparison(&r.Comparisons[i], len(r.Sections) > 0)
+	}
 	for i := range r.Sections {
 		m.section(&r.Sections[i], len(r.Sections) > 1)
 	}
 	m.heading(2, "How the numbers were obtained")
-	for _, d := range definitions() {
+	for _, d := range r.definitions() {
 		fmt.Fprintf(m.w, "- **%s**: %s\n", escapeMarkdown(d.Term), escapeMarkdown(d.Text))
 	}
 	return m.w.Flush()
@@ -35,10 +38,30 @@ func (m *markdown) heading(level int, s string) {
 	fmt.Fprintf(m.w, "%s %s\n\n", strings.Repeat("#", level), escapeMarkdown(safetext.Line(s, 0)))
 }
 
+func (m *markdown) comparison(c *Comparison, many bool) {
+	if many { // else it is the report's title
+		m.heading(2, "Comparison: "+c.title())
+	}
+	if c.Refused != "" {
+		fmt.Fprintf(m.w, "> **%s**\n\n", escapeMarkdown(c.Refused))
+		return
+	}
+	for _, f := range c.facts() {
+		fmt.Fprintf(m.w, "- %s: %s\n", escapeMarkdown(f.Name), escapeMarkdown(f.Value))
+	}
+	for _, t := range c.short() {
+		fmt.Fprintf(m.w, "- %s\n", escapeMarkdown(t))
+	}
+	m.w.WriteString("\n")
+	for _, t := range c.tables() {
+		m.table(2, &t)
+	}
+}
+
 func (m *markdown) section(s *Section, many bool) {
 	level := 2
 	if many {
-		m.heading(2, fmt.Sprintf("Campaign %d: %s", s.Set.Campaign.ID, s.Set.Campaign.Name))
+		m.heading(2, s.heading())
 		level = 3
 	}
 	for _, b := range s.banners() {

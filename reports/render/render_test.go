@@ -23,7 +23,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // published are made-up claims about the made-up data.
-func published(string) ([]Published, error) {
+func published(*store.Campaign) ([]Published, error) {
 	return []Published{
 		{ID: "test/ratio", Text: "The median goodput of 30 flows is 90 times that of TCP.", Value: new(90.0), Unit: "×", Source: "P §5.3", Metric: "placement-median-ratio", Subject: "hop",
 			Threshold: &Threshold{Min: new(10.0), Source: "R"}, MinRepetitions: 5},

@@ -18,9 +18,9 @@ const BootstrapSeed = 20090422
 
 // Options say what a report compares with.
 type Options struct {
-	// Published returns the published figures for the reference that an
+	// Published returns the published figures for the reference that a campaign's
 	// experiment names ("hop-nsdi09/load30"); nil when there are none.
-	Published func(reference string) ([]Published, error)
+	Published func(c *store.Campaign) ([]Published, error)
 	// Baseline is the transport that others are compared with; "" for the
 	// first end-to-end TCP of the plan.
 	Baseline string
@@ -28,11 +28,14 @@ type Options struct {
 	Version string
 }
 
-// Report holds one section for each campaign. Campaigns are never pooled.
+// Report holds one section for each campaign, before them a comparison of each
+// two that carried the same experiment out on different back ends. Campaigns are
+// never pooled.
 type Report struct {
-	Title    string
-	Version  string
-	Sections []Section
+	Title       string
+	Version     string
+	Comparisons []Comparison
+	Sections    []Section
 }
 
 // Section is the report of one campaign.
@@ -70,6 +73,7 @@ func Build(ctx context.Context, st *store.Store, campaignIDs []int64, o Options)
 	}
 	r := &Report{Version: o.Version}
 	var titles []string
+	var sets []*dataset.Set
 	for _, id := range campaignIDs {
 		set, err := dataset.Load(ctx, st, id)
 		if err != nil {
@@ -80,8 +84,10 @@ func Build(ctx context.Context, st *store.Store, campaignIDs []int64, o Options)
 			return nil, fmt.Errorf("campaign %d: %w", id, err)
 		}
 		r.Sections = append(r.Sections, *s)
-		titles = append(titles, safetext.Line(set.Campaign.Name, 60))
+		sets = append(sets, set)
+		titles = append(titles, safetext.Line(set.Campaign.Name, 60)+" on "+safetext.Line(set.Campaign.Backend, 60))
 	}
+	r.Comparisons = comparisons(ctx, sets)
 	r.Title = strings.Join(titles, ", ")
 	if len(r.Sections) == 1 {
 		r.Title = safetext.Line(r.Sections[0].title(), 160)
@@ -97,13 +103,19 @@ func (s *Section) title() string {
 	return s.Set.Campaign.Name
 }
 
+// heading names the section's campaign among several.
+func (s *Section) heading() string {
+	c := &s.Set.Campaign
+	return fmt.Sprintf("Campaign %d: %s on %s", c.ID, safetext.Line(c.Name, maxName), safetext.Line(c.Backend, maxName))
+}
+
 func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error) {
 	c := &set.Campaign
 	s := &Section{ID: fmt.Sprintf("c%d", c.ID), Set: set}
 	var published []Published
 	if o.Published != nil && c.Reference != "" {
 		var err error
-		if published, err = o.Published(c.Reference); err != nil {
+		if published, err = o.Published(c); err != nil {
 			return nil, err
 		}
 	}

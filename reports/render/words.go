@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -199,6 +200,18 @@ func phrase(e stats.Estimate) string {
 // definition says how a number was obtained.
 type definition struct{ Term, Text string }
 
+// ofComparisons are the terms that a report of a comparison alone needs.
+var ofComparisons = []string{"goodput", "completion time", "95 % interval", "comparison", "back end", "pooling"}
+
+// definitions are those of the terms that the report uses.
+func (r *Report) definitions() []definition {
+	all := definitions()
+	if len(r.Sections) > 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(d definition) bool { return !slices.Contains(ofComparisons, d.Term) })
+}
+
 func definitions() []definition {
 	return []definition{
 		{"goodput", "Application bytes that arrived at the destination within the measured interval, times 8, over its length. Headers, repetitions, connection set-up and the warm-up do not count. A flow that got nothing through has a goodput of 0 and stays in every statistic."},
@@ -215,6 +228,7 @@ func definitions() []definition {
 		{"airtime", "Within the measured interval, by the medium’s own account."},
 		{"verdict", "matches: our value fulfils the threshold that was fixed before. same direction: it does not, or there is none, but it is on the same side of “no difference” as the source. differs: it is on the other side. not testable: the reason is given. A shortened campaign tests nothing."},
 		{"back end", "netns: " + dataset.BackendMeaning("netns") + ". sim: " + dataset.BackendMeaning("sim") + "."},
+		{"comparison", "Of the same points, repetitions and seeds. Goodput and counts are sums over the flows of a repetition, the round-trip time is the mean of the sources’ smoothed one over the samples of the measured interval, the share sent again and the time-outs are of the whole run. Model over kernel, where these are the sides. " + dataset.CountRule},
 		{"pooling", "Results of different back ends or campaigns are never pooled, and invalid runs never counted."},
 	}
 }

@@ -40,13 +40,27 @@ func writeReport(ctx context.Context, st *store.Store, campaigns []int64, path s
 	return writeFile(path, func(w io.Writer) error { return format(r, w) })
 }
 
+// writeTo writes a report to the file that -o names, or as Markdown to standard
+// output.
+func writeTo(c *cli.Context, r *render.Report) error {
+	path := c.String("o")
+	if path == "" {
+		return r.Markdown(c.App.Writer)
+	}
+	format, err := reportFormat(path)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, func(w io.Writer) error { return format(r, w) })
+}
+
 func reportCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "report",
 		Usage: "write a comparison report of stored results",
 		Flags: []cli.Flag{
 			dbFlag(),
-			&cli.Int64SliceFlag{Name: "campaign", Usage: "the campaign with this `ID` (default: the newest; repeatable)"},
+			&cli.Int64SliceFlag{Name: "campaign", Usage: "the campaign with this `ID` (default: the newest, with those of the same command on other back ends; repeatable)"},
 			&cli.StringFlag{Name: "o", Usage: "write to `FILE` .html, .md or .json (default: Markdown on standard output)"},
 		},
 		Action: func(c *cli.Context) error {
@@ -66,16 +80,16 @@ func reportCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				ids = []int64{k.ID}
-			}
-			if o := c.String("o"); o != "" {
-				return writeReport(c.Context, st, ids, o)
+				// With those that the same command ran on other back ends.
+				if ids, err = st.Batch(c.Context, k.ID); err != nil {
+					return err
+				}
 			}
 			r, err := buildReport(c.Context, st, ids)
 			if err != nil {
-				return err
+				return fmt.Errorf("report: %w", err)
 			}
-			return r.Markdown(c.App.Writer)
+			return writeTo(c, r)
 		},
 	}
 }

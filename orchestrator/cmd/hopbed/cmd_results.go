@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/hopbed/hopbed/orchestrator/run"
 	"github.com/hopbed/hopbed/orchestrator/store"
 	"github.com/hopbed/hopbed/reports/dataset"
 )
@@ -28,16 +26,6 @@ func openRead(c *cli.Context) (*store.Store, error) {
 		return nil, fmt.Errorf("there is no database %s: hopbed run makes one, --db names another", c.String("db"))
 	}
 	return st, err
-}
-
-// summarise prints a campaign's result after its last run.
-func summarise(c *cli.Context, st *store.Store, sum run.Summary) error {
-	if c.Bool("json") {
-		return json.NewEncoder(c.App.Writer).Encode(map[string]any{
-			"campaign": sum.CampaignID, "interrupted": sum.Interrupted, "complete": sum.Complete, "invalid": sum.Invalid, "failed": sum.Failed, "wall_s": sum.Wall.Seconds(),
-		})
-	}
-	return printPoints(c, st, sum.CampaignID)
 }
 
 func resultsCommand() *cli.Command {

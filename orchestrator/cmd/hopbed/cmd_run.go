@@ -4,81 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/hopbed/hopbed/experiments/library"
-	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/run"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
-
-// changeFlags are the options with which a command line changes an experiment.
-func changeFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "quick", DisableDefaultText: true, Usage: "run the file's shortened variant; results are marked: not for conclusions"},
-		&cli.StringSliceFlag{Name: "set", Usage: "change a value of the file, `KEY=VALUE` (repeatable), such as radio.rate=5.5mbit"},
-		&cli.StringFlag{Name: "repeat", Usage: "number of repetitions, `N`"},
-		&cli.StringFlag{Name: "seed", Usage: "base of every random choice, `N`"},
-		&cli.StringFlag{Name: "duration", Usage: "measured interval, `TIME` such as 60s"},
-	}
-}
-
-// load reads an experiment by the name of a shipped one or by a file's path,
-// and applies the command line's changes.
-func load(c *cli.Context) (*spec.Experiment, error) {
-	name := c.Args().First()
-	switch {
-	case name == "":
-		return nil, usagef("which experiment? Give a file or a name of: %s", strings.Join(library.Names(), ", "))
-	case c.Args().Len() > 1:
-		return nil, usagef("one experiment at a time: %q is too much", c.Args().Get(1))
-	}
-	e, err := read(name)
-	if err != nil {
-		return nil, err
-	}
-	if c.Bool("quick") {
-		if err := e.ApplyQuick(); err != nil {
-			return nil, err
-		}
-	}
-	var sets []spec.Assignment
-	for _, s := range c.StringSlice("set") {
-		a, err := spec.ParseAssignment(s)
-		if err != nil {
-			return nil, &exit{exitUsage, err}
-		}
-		sets = append(sets, a)
-	}
-	for _, key := range []string{"repeat", "seed", "duration"} {
-		if c.IsSet(key) {
-			sets = append(sets, spec.Assignment{Key: key, Value: c.String(key)})
-		}
-	}
-	if err := e.Set(sets...); err != nil {
-		return nil, err
-	}
-	return e, nil
-}
-
-// read finds an experiment: a path wins over a shipped name only when it looks
-// like one.
-func read(name string) (*spec.Experiment, error) {
-	if src, ok := library.Source(name); ok {
-		return spec.Parse(name+".yaml (shipped)", src)
-	}
-	e, err := spec.Load(name)
-	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
-		return nil, fmt.Errorf("there is neither a file nor a shipped experiment %q: hopbed list shows those that are shipped", name)
-	}
-	return e, err
-}
 
 func runCommand(stderr *os.File) *cli.Command {
 	return &cli.Command{
@@ -88,10 +23,12 @@ func runCommand(stderr *os.File) *cli.Command {
 		Description: "Runs every point of the experiment's matrix in every repetition, stores each finished\n" +
 			"run at once, and repeats runs that the host spoiled. Ctrl-C keeps what is finished,\n" +
 			"--resume goes on from there; a second Ctrl-C ends hopbed at once.\n\n" +
+			"Where the file or --backend names several back ends, each carries out the whole plan as\n" +
+			"a campaign of its own, and the report compares them. Nothing is pooled.\n\n" +
 			"Exit status: 0 all runs complete and valid; 1 error; 2 usage; 3 finished, but some run\n" +
 			"failed or is invalid; 130 interrupted.",
 		Flags: append(changeFlags(),
-			&cli.StringFlag{Name: "backend", Value: "netns", Usage: "where to run, `NAME`: " + strings.Join(backendNames(), ", ")},
+			&cli.StringFlag{Name: "backend", DefaultText: "the file's backends, else netns", Usage: "where to run, `NAME` or several with commas: " + strings.Join(backendNames(), ", ")},
 			&cli.StringFlag{Name: "db", Value: "results.db", Usage: "database for the results, `FILE`"},
 			&cli.StringFlag{Name: "report", Usage: "write a report afterwards, `FILE` .html, .md or .json"},
 			&cli.BoolFlag{Name: "resume", DisableDefaultText: true, Usage: "go on with the unfinished campaign of the same file"},
@@ -124,6 +61,10 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 	if c.String("db") == "" {
 		return usagef("--db needs the name of a file")
 	}
+	names, err := chosenBackends(c, e)
+	if err != nil {
+		return err
+	}
 	p := plan.Build(e)
 	// Every scenario of the plan is laid out before anything is created: a mesh
 	// that is not connected must not end a campaign in its third repetition.
@@ -135,16 +76,20 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 	defer stop()
 	endOrderly(ctx)
 	obs := newObserver(c.Bool("quiet"), c.Bool("json"), stderr, &progressWriter{stderr, stop})
-	b, err := newBackend(ctx, c.String("backend"), obs.Warn)
+	on, shut, err := openBackends(ctx, names, obs.Warn)
+	defer func() {
+		// What could not be removed must not look like a clean end.
+		err = errors.Join(err, shut())
+	}()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		// What could not be removed must not look like a clean end.
-		err = errors.Join(err, b.Close())
-	}()
-	if err := b.Preflight(ctx, p); err != nil {
-		return err
+	// Of all before the first run: the second back end must not fail after hours
+	// on the first.
+	for _, b := range on {
+		if err := b.Preflight(ctx, p); err != nil {
+			return err
+		}
 	}
 	st, err := store.Open(ctx, c.String("db"))
 	if err != nil {
@@ -154,62 +99,10 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 	for _, w := range p.Warnings() {
 		obs.Warn(w)
 	}
-	sum, err := run.Execute(ctx, run.Options{
-		Plan: p, Backend: b, Store: st, Observe: obs, Resume: c.Bool("resume"), Version: version(), Host: hostFacts(),
-	})
-	if err != nil && !sum.Interrupted {
-		return err
-	}
-	return conclude(c, st, sum, err, stderr)
-}
-
-// conclude writes what the runs gave, the report first: standard output may be
-// closed. stopped is what went wrong when the user interrupted them.
-func conclude(c *cli.Context, st *store.Store, sum run.Summary, stopped error, stderr *os.File) error {
-	// What is finished is worth its summary even when the user stopped the rest.
-	c.Context = context.WithoutCancel(c.Context)
-	if sum.Interrupted {
-		err := errors.Join(errors.New("interrupted: what is finished is stored; go on with the same command and --resume"), stopped)
-		if c.Bool("json") {
-			err = errors.Join(err, summarise(c, st, sum))
-		}
-		return &exit{exitInterrupted, err}
-	}
-	var errs []error
-	if r := c.String("report"); r != "" {
-		if err := writeReport(c.Context, st, []int64{sum.CampaignID}, r); err != nil {
-			errs = append(errs, err)
-		} else if c.Bool("json") {
-			newJSON(stderr).emit("report", r)
-		} else if !c.Bool("quiet") {
-			fmt.Fprintln(stderr, "report:", r)
-		}
-	}
-	errs = append(errs, summarise(c, st, sum))
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if !sum.OK() {
-		return &exit{exitNotValid, fmt.Errorf("%s: hopbed results --campaign %d and the report say why", shortfall(sum), sum.CampaignID)}
-	}
-	return nil
-}
-
-// shortfall says how many runs gave no valid result.
-func shortfall(sum run.Summary) string {
-	count := func(n int, what string) string {
-		if n == 1 {
-			return "1 run " + what
-		}
-		return fmt.Sprintf("%d runs %s", n, what)
-	}
-	switch {
-	case sum.Failed == 0:
-		return count(sum.Invalid, "invalid")
-	case sum.Invalid == 0:
-		return count(sum.Failed, "failed")
-	}
-	return count(sum.Invalid, "invalid") + ", " + count(sum.Failed, "failed")
+	sums, err := run.ExecuteAll(ctx, run.Options{
+		Plan: p, Store: st, Observe: obs, Resume: c.Bool("resume"), Version: version(), Host: hostFacts(),
+	}, on)
+	return conclude(c, st, sums, err, stderr)
 }
 
 func layOut(ctx context.Context, p *plan.Plan) error {

@@ -32,7 +32,7 @@ var hosts = map[string]struct {
 	"without TAP":                  {0, func(string) error { return noTUN() }},
 	"nobody":                       {nobody, func(string) error { return tun(0o666) }},
 	"nobody without TAP":           {nobody, func(string) error { return tun(0o600) }},
-	"full disk for the database":   {0, func(dir string) error { return disk(dir, "db", 128) }},
+	"full disk for the database":   {0, func(dir string) error { return disk(dir, "db", 192) }},
 	"no room for the database":     {0, func(dir string) error { return disk(dir, "db", 20) }},
 	"full disk for the report":     {0, func(dir string) error { return disk(dir, "report", 8) }},
 	"full disk for the journal":    {0, func(dir string) error { return disk(dir, "state", 4) }},

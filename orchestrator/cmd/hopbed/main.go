@@ -134,7 +134,7 @@ func newApp(stdout io.Writer, stderr *os.File) *cli.App {
 		DisableSliceFlagSeparator: true, // a value of --set may contain commas
 		Commands: []*cli.Command{
 			listCommand(), checkCommand(), runCommand(stderr),
-			reportCommand(), resultsCommand(), showCommand(), exportCommand(),
+			reportCommand(), compareCommand(), resultsCommand(), showCommand(), exportCommand(),
 			topologyCommand(), benchCommand(), doctorCommand(), cleanCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -45,8 +45,16 @@ func (o *lineObserver) CampaignStarted(c run.Campaign) {
 	if c.Finished > 0 {
 		resumed = fmt.Sprintf(", %d already finished", c.Finished)
 	}
-	fmt.Fprintf(o.w, "campaign %d: %s on %s%s: %d runs%s, about %s, results in %s\n",
-		c.ID, c.Name, c.Backend, quick, c.Runs, resumed, roundTime(c.Expected), c.Database)
+	part := ""
+	if c.Parts > 1 {
+		part = fmt.Sprintf(", back end %d of %d", c.Part, c.Parts)
+	}
+	later := ""
+	if c.Later > 0 {
+		later = fmt.Sprintf(" (then about %s on the next)", roundTime(c.Later))
+	}
+	fmt.Fprintf(o.w, "campaign %d: %s on %s%s%s: %d runs%s, about %s%s, results in %s\n",
+		c.ID, c.Name, c.Backend, part, quick, c.Runs, resumed, roundTime(c.Expected), later, c.Database)
 }
 
 func (o *lineObserver) RunStarted(r run.RunInfo) {
@@ -89,42 +97,67 @@ func outcomeLine(out run.Outcome) string {
 		out.Status, out.Flows, rate(out.MedianBP), rate(out.SumBP), out.Starved)
 }
 
-// barObserver shows one bar for the whole campaign with an estimate, and the
-// finished runs as lines above it.
+// barObserver shows one bar for all campaigns of the command with an estimate,
+// and the finished runs as lines above it.
 type barObserver struct {
 	lines lineObserver
 	w     io.Writer
 	bar   *progressbar.ProgressBar
 	info  run.RunInfo
-	first int           // index of the first run
-	done  time.Duration // length of the runs before this one
+	now   run.Campaign
+	past  time.Duration // estimate of the campaigns before this one
+	first int           // index of this campaign's first run; -1 before it
 }
 
 func (o *barObserver) CampaignStarted(c run.Campaign) {
+	if o.bar != nil {
+		o.bar.Clear()
+		o.past += o.now.Expected
+		o.bar.ChangeMax64(o.most(c))
+	}
+	o.now, o.first = c, -1
 	o.lines.CampaignStarted(c)
+}
+
+// most is the length of the bar in wall time, as far as it is known.
+func (o *barObserver) most(c run.Campaign) int64 {
+	return max(1, int64(o.past+c.Expected+c.Later))
 }
 
 func (o *barObserver) RunStarted(r run.RunInfo) {
 	if o.bar == nil {
-		o.bar = progressbar.NewOptions64(int64(r.Length)*int64(r.Total-r.Index),
+		o.bar = progressbar.NewOptions64(o.most(o.now),
 			progressbar.OptionSetWriter(o.w), progressbar.OptionSetWidth(30),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(200*time.Millisecond),
 			progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true))
+	}
+	if o.first < 0 {
 		o.first = r.Index
 	}
-	// By the position, not by counting: a run may take several attempts.
-	o.info, o.done = r, r.Length*time.Duration(r.Index-o.first)
+	o.info = r
 	o.describe("prepare")
 }
 
+// at is how far the campaigns have come in the bar's wall time, a share of the
+// present run being done. By the position, not by counting: a run may take
+// several attempts.
+func (o *barObserver) at(share float64) int64 {
+	done := (float64(o.info.Index-o.first) + share) / float64(max(1, o.info.Total-o.first))
+	return int64(o.past) + int64(done*float64(o.now.Expected))
+}
+
 func (o *barObserver) describe(phase string) {
-	o.bar.Describe(fmt.Sprintf("run %d/%d %s: %s", o.info.Index+1, o.info.Total, clean(o.info.Label), phase))
+	on := ""
+	if o.now.Parts > 1 {
+		on = o.now.Backend + ", "
+	}
+	o.bar.Describe(fmt.Sprintf("%srun %d/%d %s: %s", on, o.info.Index+1, o.info.Total, clean(o.info.Label), phase))
 }
 
 func (o *barObserver) RunProgress(phase string, at, length vtime.Duration) {
 	o.describe(phase)
 	if length > 0 {
-		o.bar.Set64(min(int64(o.done)+int64(float64(at)/float64(length)*float64(o.info.Length)), o.bar.GetMax64()-1))
+		o.bar.Set64(min(o.at(float64(at)/float64(length)), o.bar.GetMax64()-1))
 	}
 }
 
@@ -150,8 +183,9 @@ func (o *barObserver) CampaignDone(complete, invalid, failed int, wall time.Dura
 
 // jsonObserver writes one JSON object a line, for programs that drive hopbed.
 type jsonObserver struct {
-	enc  *json.Encoder
-	last time.Time
+	enc     *json.Encoder
+	last    time.Time
+	backend string // of the present campaign
 }
 
 func newJSON(w io.Writer) *jsonObserver { return &jsonObserver{enc: json.NewEncoder(w)} }
@@ -162,16 +196,18 @@ func (o *jsonObserver) emit(kind string, v any) {
 
 // Units are in the names, as in the database.
 func (o *jsonObserver) CampaignStarted(c run.Campaign) {
+	o.backend = c.Backend
 	o.emit("campaign", map[string]any{"campaign": c.ID, "name": c.Name, "backend": c.Backend, "quick": c.Quick,
-		"runs": c.Runs, "finished": c.Finished, "expected_s": c.Expected.Seconds(), "database": c.Database})
+		"runs": c.Runs, "finished": c.Finished, "expected_s": c.Expected.Seconds(), "database": c.Database,
+		"part": c.Part, "parts": c.Parts, "later_s": c.Later.Seconds()})
 }
 
-func runJSON(r run.RunInfo) map[string]any {
+func (o *jsonObserver) run(r run.RunInfo) map[string]any {
 	return map[string]any{"run": r.Index + 1, "total": r.Total, "label": r.Label, "repetition": r.Repetition,
-		"attempt": r.Attempt, "length_s": r.Length.Seconds()}
+		"attempt": r.Attempt, "length_s": r.Length.Seconds(), "backend": o.backend}
 }
 
-func (o *jsonObserver) RunStarted(r run.RunInfo) { o.emit("run", runJSON(r)) }
+func (o *jsonObserver) RunStarted(r run.RunInfo) { o.emit("run", o.run(r)) }
 func (o *jsonObserver) RunProgress(phase string, at, length vtime.Duration) {
 	if time.Since(o.last) < time.Second {
 		return
@@ -180,7 +216,7 @@ func (o *jsonObserver) RunProgress(phase string, at, length vtime.Duration) {
 	o.emit("progress", map[string]any{"phase": phase, "at_s": at.Seconds(), "length_s": length.Seconds()})
 }
 func (o *jsonObserver) RunDone(r run.RunInfo, out run.Outcome) {
-	d := runJSON(r)
+	d := o.run(r)
 	d["run_id"], d["status"], d["wall_s"] = out.RunID, out.Status, out.Wall.Seconds()
 	d["reasons"], d["warnings"] = append([]string{}, out.Reasons...), append([]string{}, out.Warnings...)
 	d["flows"], d["median_bps"], d["aggregate_bps"], d["starved"] = out.Flows, out.MedianBP, out.SumBP, out.Starved
@@ -188,7 +224,7 @@ func (o *jsonObserver) RunDone(r run.RunInfo, out run.Outcome) {
 }
 func (o *jsonObserver) Warn(text string) { o.emit("warning", text) }
 func (o *jsonObserver) CampaignDone(complete, invalid, failed int, wall time.Duration) {
-	o.emit("finished", map[string]any{"complete": complete, "invalid": invalid, "failed": failed, "wall_s": wall.Seconds()})
+	o.emit("finished", map[string]any{"backend": o.backend, "complete": complete, "invalid": invalid, "failed": failed, "wall_s": wall.Seconds()})
 }
 
 // rate writes a goodput for people: three significant digits with a unit.

@@ -13,18 +13,10 @@ import (
 // buildReport renders stored campaigns beside the published figures that their
 // experiments name.
 func buildReport(ctx context.Context, st *store.Store, campaigns []int64) (*render.Report, error) {
-	conditions := map[string]conditions{}
-	for _, id := range campaigns {
-		c, err := st.Campaign(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		conditions[c.Reference] = conditionsOf(c)
-	}
 	return render.Build(ctx, st, campaigns, render.Options{
 		Version: version(),
-		Published: func(ref string) ([]render.Published, error) {
-			return published(ref, conditions[ref])
+		Published: func(c *store.Campaign) ([]render.Published, error) {
+			return published(c.Reference, conditionsOf(c))
 		},
 	})
 }
@@ -39,7 +31,7 @@ type conditions struct {
 // cannot read any more has an unknown radio.
 func conditionsOf(c *store.Campaign) conditions {
 	out := conditions{backend: c.Backend, radio: "unknown"}
-	e, err := spec.Parse(c.Name, []byte(c.FileText))
+	e, err := spec.ParseFiles(c.Name, []byte(c.FileText), spec.Unread)
 	if err != nil {
 		return out
 	}

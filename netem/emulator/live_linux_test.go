@@ -182,7 +182,7 @@ func dialHere(d *net.Dialer, addr string) (net.Conn, error) {
 	f := os.NewFile(uintptr(fd), "tcp")
 	defer f.Close()
 	sa := &unix.SockaddrInet4{Port: a.Port, Addr: [4]byte(a.IP.To4())}
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: int64(d.Timeout / time.Second)}); err != nil {
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, new(unix.NsecToTimeval(int64(d.Timeout)))); err != nil {
 		return nil, err
 	}
 	if err := unix.Connect(fd, sa); err != nil {

@@ -31,14 +31,14 @@ func TestMedium(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.TAP)
 	var out strings.Builder
 	rs, err := Medium(context.Background(), &out, MediumOptions{
-		Common: Common{Tag: "bench-test-medium"}, Cells: []int{4}, Mesh: 9, Warmup: 500 * time.Millisecond, Span: time.Second,
+		Common: Common{Tag: "bench-test-medium"}, Cells: []int{4}, Mesh: 9, Wires: []int{4}, Warmup: 500 * time.Millisecond, Span: time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", out.String())
 	nothingLeft(t, "bench-test-medium")
-	if len(rs) != 2 || strings.Count(out.String(), "\n") != 3 {
+	if len(rs) != 3 || strings.Count(out.String(), "\n") != 4 {
 		t.Fatalf("%d results, table:\n%s", len(rs), out.String())
 	}
 	// Two cells that do not hear each other carry 29.9 Mb/s each; the bound is
@@ -48,6 +48,9 @@ func TestMedium(t *testing.T) {
 	}
 	if m := rs[1]; m.Goodput < 1e6 || m.Goodput > 35e6 || m.Flows != 9 || m.Frames < m.Goodput/8/1500 {
 		t.Errorf("mesh: %.1f Mb/s of %d flows, %.0f frames/s", m.Goodput/1e6, m.Flows, m.Frames)
+	}
+	if w := rs[2]; w.Goodput < 30e6 || w.Goodput > 60e6 || w.Nodes != 4 || w.Flows != 2 || len(w.Report.Pipes) != 2 {
+		t.Errorf("wires: %.1f Mb/s over %d nodes, %d flows and %d pipes, want about 58 Mb/s over 4, 2 and 2", w.Goodput/1e6, w.Nodes, w.Flows, len(w.Report.Pipes))
 	}
 	for _, r := range rs {
 		if r.Report.Measured.To.Sub(r.Report.Measured.From) != vtime.Second {

@@ -121,9 +121,12 @@ func (l *lab) each(f func(i int) error) error {
 }
 
 // startMedium starts nodes and emulator and sets the nodes up. cfg's nodes are
-// filled in.
+// filled in, or, where there are none, made: one per position.
 func startMedium(ctx context.Context, c Common, cfg *emulator.Config, nextHop func(from, to int) int) (*lab, error) {
-	n := len(cfg.Positions)
+	if cfg.Nodes == nil {
+		cfg.Nodes = make([]emulator.Node, len(cfg.Positions))
+	}
+	n := len(cfg.Nodes)
 	b, err := board.Create(n, len(cfg.Pipes))
 	if err != nil {
 		return nil, err
@@ -132,13 +135,13 @@ func startMedium(ctx context.Context, c Common, cfg *emulator.Config, nextHop fu
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	for _, r := range l.nodes {
-		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: r.h.Name(), PID: r.h.PID()})
+	for i, r := range l.nodes {
+		cfg.Nodes[i].Name, cfg.Nodes[i].PID = r.h.Name(), r.h.PID()
 	}
 	l.emu, err = emulator.Start(ctx, cfg, emulator.Options{Board: b, Env: []string{netns.TagVariable + "=" + c.Tag}, Journal: c.Journal})
 	if err == nil {
 		err = l.each(func(i int) error {
-			s := &setUp{Node: i, NextHops: make([]int, n)}
+			s := &setUp{Node: i, Wired: cfg.Nodes[i].NoRadio, NextHops: make([]int, n)}
 			for j := range n {
 				s.NextHops[j] = nextHop(i, j)
 			}

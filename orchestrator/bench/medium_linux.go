@@ -11,6 +11,7 @@ import (
 
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/emulator"
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
@@ -21,6 +22,7 @@ type MediumOptions struct {
 	Common
 	Cells  []int         // numbers of nodes, in cells of two; empty = 16, 32, 64, 128
 	Mesh   int           // nodes, and TCP flows, of the mesh; 0 = 100, negative = none
+	Wires  []int         // numbers of nodes, wired in pairs; empty = 128
 	Warmup time.Duration // 0 = 2 s
 	Span   time.Duration // measured; 0 = 5 s
 	// NormalPriority leaves the emulator at ordinary priority.
@@ -33,20 +35,24 @@ type MediumResult struct {
 	Nodes   int
 	Flows   int
 	Goodput float64 // payload bits per second, all flows
-	Frames  float64 // frames per second that the medium delivered to nodes
+	Frames  float64 // frames per second that the emulator delivered to nodes
 	Report  *emulator.Report
 	Verdict emulator.Verdict
 }
 
 // Medium measures how late the live medium is under load, at 54 Mb/s (802.11g):
 // two-node cells that do not hear each other, each saturated by UDP, then a
-// mesh with as many TCP flows as nodes. It prints a table.
+// mesh with as many TCP flows as nodes, and pairs of nodes joined by pipes that
+// carry the packets of a cell. It prints a table.
 func Medium(ctx context.Context, w io.Writer, o MediumOptions) (all []MediumResult, err error) {
 	if o.Cells == nil {
 		o.Cells = []int{16, 32, 64, 128}
 	}
 	if o.Mesh == 0 {
 		o.Mesh = 100
+	}
+	if o.Wires == nil {
+		o.Wires = []int{128}
 	}
 	if o.Warmup == 0 {
 		o.Warmup = 2 * time.Second
@@ -81,6 +87,11 @@ func Medium(ctx context.Context, w io.Writer, o MediumOptions) (all []MediumResu
 			return all, fmt.Errorf("mesh of %d nodes: %w", o.Mesh, err)
 		}
 	}
+	for _, n := range o.Wires {
+		if err := row(wires(ctx, o, n)); err != nil {
+			return all, fmt.Errorf("%d nodes wired in pairs: %w", n, err)
+		}
+	}
 	return all, nil
 }
 
@@ -98,18 +109,44 @@ func cells(ctx context.Context, o MediumOptions, n int) (MediumResult, error) {
 	for i := range n {
 		cfg.Positions = append(cfg.Positions, wifi.Position{X: vtime.Metres(i/2) * 1000, Y: vtime.Metres(i%2) * 10})
 	}
-	cfg.NormalPriority = o.NormalPriority
-	direct := func(from, to int) int {
-		if from/2 != to/2 {
-			return -1
-		}
-		return to
+	return run(ctx, o, "cells", cfg, withinPairs, "udp", pairs(n))
+}
+
+// withinPairs is the next hop in a network of pairs.
+func withinPairs(from, to int) int {
+	if from/2 != to/2 {
+		return -1
 	}
-	var flows []flow
+	return to
+}
+
+// pairs has one flow per pair.
+func pairs(n int) (flows []flow) {
 	for i := 0; i < n; i += 2 {
 		flows = append(flows, flow{i, i + 1})
 	}
-	return run(ctx, o, "cells", cfg, direct, "udp", flows)
+	return flows
+}
+
+// wires joins pairs of nodes by pipes that carry a little less than a cell's
+// sender offers, so that their queues are full as those of the radios are.
+func wires(ctx context.Context, o MediumOptions, n int) (MediumResult, error) {
+	if n < 2 || n%2 != 0 {
+		return MediumResult{}, fmt.Errorf("pairs need an even number of nodes")
+	}
+	cfg := &emulator.Config{Seed: 1, Nodes: make([]emulator.Node, n)}
+	c := pipe.Config{Rate: 30 * vtime.MbitPerSecond, Delay: 5 * vtime.Millisecond, Queue: pipe.Queue{Packets: 50}}
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].NoRadio = true
+	}
+	for i := 0; i < n; i += 2 {
+		p := emulator.Pipe{Config: [2]pipe.Config{c, c}}
+		for e := range p.Ends {
+			p.Ends[e] = emulator.PipeEnd{Node: i + e, Interface: wire, HardwareAddress: tap.PipeHardwareAddr(i+e, 0)}
+		}
+		cfg.Pipes = append(cfg.Pipes, p)
+	}
+	return run(ctx, o, "wires", cfg, withinPairs, "udp", pairs(n))
 }
 
 type flow struct{ src, dst int }
@@ -130,7 +167,6 @@ func mesh(ctx context.Context, o MediumOptions, n int) (MediumResult, error) {
 		jitter := func() vtime.Metres { return vtime.Metres(s.Float64()*60 - 30) }
 		cfg.Positions = append(cfg.Positions, wifi.Position{X: vtime.Metres(i%side)*180 + jitter(), Y: vtime.Metres(i/side)*180 + jitter()})
 	}
-	cfg.NormalPriority = o.NormalPriority
 	next, err := nextHops(cfg)
 	if err != nil {
 		return MediumResult{}, err
@@ -181,6 +217,7 @@ func nextHops(cfg *emulator.Config) ([][]int, error) {
 }
 
 func run(ctx context.Context, o MediumOptions, name string, cfg *emulator.Config, next func(from, to int) int, network string, flows []flow) (res MediumResult, err error) {
+	cfg.NormalPriority = o.NormalPriority
 	l, err := startMedium(ctx, o.Common, cfg, next)
 	if err != nil {
 		return res, err

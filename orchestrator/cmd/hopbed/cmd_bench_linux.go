@@ -18,13 +18,18 @@ func benchCommand() *cli.Command {
 		Usage: "measure what this machine can emulate",
 		Subcommands: []*cli.Command{
 			{
-				Name: "medium", Usage: "frames per second and lateness of the live medium, cells of two nodes and a mesh of TCP flows",
+				Name: "medium", Usage: "frames per second and lateness of the live medium, cells of two nodes, a mesh of TCP flows and wired pairs",
 				Flags: []cli.Flag{
 					&cli.StringFlag{Name: "cells", Usage: "numbers of nodes in cells of two, `N,N,…`", Value: "16,32,64,128"},
+					&cli.StringFlag{Name: "wires", Usage: "numbers of nodes wired in pairs, `N,N,…`", Value: "128"},
 					&cli.IntFlag{Name: "mesh", Usage: "nodes, and TCP flows, of the mesh, `N`; 0 for none", Value: 100},
 				},
 				Action: func(c *cli.Context) error {
 					cells, err := counts(c.String("cells"))
+					if err != nil {
+						return err
+					}
+					wires, err := counts(c.String("wires"))
 					if err != nil {
 						return err
 					}
@@ -36,7 +41,7 @@ func benchCommand() *cli.Command {
 						return usagef("--mesh %d: want a number of nodes from 2 to 1000, or 0 for no mesh", mesh)
 					}
 					return withLab(c.Context, func(lab bench.Common) error {
-						_, err := bench.Medium(c.Context, c.App.Writer, bench.MediumOptions{Common: lab, Cells: cells, Mesh: mesh})
+						_, err := bench.Medium(c.Context, c.App.Writer, bench.MediumOptions{Common: lab, Cells: cells, Mesh: mesh, Wires: wires})
 						return err
 					})
 				},

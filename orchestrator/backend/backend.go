@@ -31,8 +31,9 @@ type Backend interface {
 	// and returns all that it measured. The record's
 	// Run.InvalidReasons and Run.Warnings hold the verdict of the back end's
 	// own checks. An error means that there is no result; whatever the run had
-	// created is gone when Run returns, or named in the error.
-	Run(ctx context.Context, s *plan.Scenario, progress Progress) (*store.RunRecord, error)
+	// created is gone when Run returns, or named in the error. c, if not nil, is
+	// what to record of the run's packets.
+	Run(ctx context.Context, s *plan.Scenario, progress Progress, c *Capture) (*store.RunRecord, error)
 	// Close gives back what the back end holds between runs.
 	Close() error
 }

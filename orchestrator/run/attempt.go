@@ -56,7 +56,7 @@ func carryOut(ctx context.Context, o Options, c *store.Campaign, a attempt, tell
 		return out
 	}
 	started := time.Now()
-	out.rec, out.err = o.Backend.Run(ctx, s, tell)
+	out.rec, out.err = o.Backend.Run(ctx, s, tell, nil)
 	if ctx.Err() != nil && out.err != nil {
 		// The user stopped it: no result, and not the run's fault.
 		out.interrupted, out.rec = true, nil

@@ -39,7 +39,7 @@ func (b *scripted) Preflight(context.Context, *plan.Plan) error { return nil }
 func (b *scripted) Overhead() time.Duration                     { return 0 }
 func (b *scripted) Speed() float64                              { return 1 }
 func (b *scripted) Close() error                                { return nil }
-func (b *scripted) Run(ctx context.Context, s *plan.Scenario, _ backend.Progress) (*store.RunRecord, error) {
+func (b *scripted) Run(ctx context.Context, s *plan.Scenario, _ backend.Progress, _ *backend.Capture) (*store.RunRecord, error) {
 	b.calls++
 	b.seeds = append(b.seeds, s.Seed)
 	reasons, err := b.script(b.calls, s)

@@ -41,7 +41,7 @@ func newGated(runs, width int) *gated {
 
 func (g *gated) Parallel() int { return g.width }
 
-func (g *gated) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress) (*store.RunRecord, error) {
+func (g *gated) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress, _ *backend.Capture) (*store.RunRecord, error) {
 	g.mu.Lock()
 	g.now++
 	g.most = max(g.most, g.now)
@@ -59,7 +59,7 @@ func (g *gated) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress
 			return nil, x.err
 		}
 		one := scripted{script: func(int, *plan.Scenario) ([]string, error) { return x.reasons, nil }}
-		return one.Run(ctx, s, tell)
+		return one.Run(ctx, s, tell, nil)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -153,7 +153,7 @@ func hostileRun(t *testing.T, mode string) (rec *store.RunRecord, took time.Dura
 	}})
 	b.limits = limits{start: 2 * time.Second, collect: 10 * time.Second}
 	began := time.Now()
-	rec, err = b.Run(t.Context(), s, func(string, vtime.Duration, vtime.Duration) {})
+	rec, err = b.Run(t.Context(), s, func(string, vtime.Duration, vtime.Duration) {}, nil)
 	return rec, time.Since(began), err
 }
 

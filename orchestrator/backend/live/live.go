@@ -110,7 +110,10 @@ type session struct {
 }
 
 // Run implements backend.Backend.
-func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress) (rec *store.RunRecord, err error) {
+func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress, c *backend.Capture) (rec *store.RunRecord, err error) {
+	if c != nil {
+		return nil, &backend.Permanent{Err: &backend.ErrUnsupported{Backend: b.Name(), What: "a capture", Because: "the emulator does not record", Do: "use --backend sim"}}
+	}
 	r := &session{b: b, s: s, tell: tell, gather: newGatherer(s),
 		rec: backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })}
 	defer func() {

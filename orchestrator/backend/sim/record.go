@@ -11,9 +11,9 @@ import (
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
-// record turns the finished run into its record, by the code that also serves
+// results turns the finished run into its record, by the code that also serves
 // live runs.
-func (w *world) record() *store.RunRecord {
+func (w *world) results() *store.RunRecord {
 	rec := w.rec
 	if w.med != nil {
 		rec.NodeStats = backend.RadioRows(w.s.Topology, w.med.Stats)

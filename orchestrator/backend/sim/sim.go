@@ -83,11 +83,14 @@ func supported(c *spec.Config) error {
 }
 
 // Run implements backend.Backend.
-func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress) (*store.RunRecord, error) {
+func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress, c *backend.Capture) (*store.RunRecord, error) {
 	if err := supported(s.Config()); err != nil {
 		return nil, &backend.Permanent{Err: err}
 	}
 	w, err := newWorld(s)
+	if err == nil && c != nil {
+		err = w.record(c)
+	}
 	if err != nil {
 		// The same scenario fails in the same way every time.
 		return nil, &backend.Permanent{Err: err}
@@ -95,5 +98,8 @@ func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progre
 	if err := w.run(ctx, tell); err != nil {
 		return nil, err
 	}
-	return w.record(), nil
+	if c != nil {
+		w.recording.end(w, c)
+	}
+	return w.results(), nil
 }

@@ -64,7 +64,7 @@ func scenario(t testing.TB, r plan.Run) *plan.Scenario {
 
 func carryOut(t testing.TB, r plan.Run) *store.RunRecord {
 	t.Helper()
-	rec, err := New().Run(t.Context(), scenario(t, r), silent)
+	rec, err := New().Run(t.Context(), scenario(t, r), silent, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", r.Label(), err)
 	}
@@ -211,7 +211,7 @@ func TestWhatTheModelLacksIsSaidBefore(t *testing.T) {
 	if !errors.As(err, &u) || !strings.Contains(err.Error(), "tcp/vegas") || !strings.Contains(err.Error(), "cubic") {
 		t.Errorf("%v", err)
 	}
-	if _, err := New().Run(t.Context(), scenario(t, p.Runs[0]), silent); !backend.IsPermanent(err) {
+	if _, err := New().Run(t.Context(), scenario(t, p.Runs[0]), silent, nil); !backend.IsPermanent(err) {
 		t.Errorf("the run's error is not permanent: %v", err)
 	}
 	if err := New().Preflight(t.Context(), shipped(t, "load30")); err != nil {
@@ -230,7 +230,7 @@ func TestStopEndsARunSoon(t *testing.T) {
 		if length != 65*vtime.Second || at > 2*vtime.Second || phase != "warm-up" {
 			t.Errorf("%s at %v of %v", phase, at, length)
 		}
-	})
+	}, nil)
 	if !errors.Is(err, context.Canceled) || rec != nil {
 		t.Errorf("%v, %v", rec, err)
 	}

@@ -24,6 +24,8 @@ type world struct {
 	rec    *store.RunRecord
 	series *series
 
+	recording *recording // nil: nothing is captured
+
 	warmup, end vtime.Time
 }
 

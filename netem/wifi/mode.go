@@ -78,11 +78,13 @@ func modes(s Standard) []*mode {
 }
 
 func modeOf(s Standard, r vtime.BitRate) (*mode, error) {
-	var names []string
 	for _, m := range modes(s) {
 		if m.rate == r {
 			return m, nil
 		}
+	}
+	var names []string
+	for _, m := range modes(s) {
 		names = append(names, m.rate.String())
 	}
 	return nil, fmt.Errorf("%v is not a rate of %v, want one of %s", r, s, strings.Join(names, ", "))

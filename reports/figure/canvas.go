@@ -27,19 +27,27 @@ type Figure struct {
 	Title   string
 	Caption string // what is shown and how it is to be read
 
-	note          string
+	stamps        []stamp
 	width, height float64
 	shapes        []shape
 	hatches       []hatch
 	data          table
 }
 
-// Mark writes a notice below the drawing and beside every row of its numbers,
-// so that neither goes without it when taken out of the report.
-func (f *Figure) Mark(notice string) {
-	f.note = notice
+// stamp is what stands below the drawing and beside every row of its numbers, so
+// that neither goes without it when taken out of the report.
+type stamp struct{ column, value string }
+
+// Mark stamps a notice.
+func (f *Figure) Mark(notice string) { f.stamp("hb-b", "note", notice, notice) }
+
+// From stamps the back end that the numbers come from: "sim", or "sim / netns".
+func (f *Figure) From(backend string) { f.stamp("hb-k", "backend", backend, "back end: "+backend) }
+
+func (f *Figure) stamp(class, column, value, text string) {
+	f.stamps = append(f.stamps, stamp{column, value})
 	f.height += lineHeight + 4
-	f.text("hb-b", "start", 4, f.height-6, notice)
+	f.text(class, "start", 4, f.height-6, text)
 }
 
 type pt struct{ x, y float64 }
@@ -145,9 +153,9 @@ func (t *table) add(cells ...any) { t.rows = append(t.rows, cells) }
 func (f *Figure) CSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	c.UseCRLF = true
-	cols := f.data.cols
-	if f.note != "" {
-		cols = append(slices.Clip(cols), "note")
+	cols := slices.Clip(f.data.cols)
+	for _, s := range f.stamps {
+		cols = append(cols, s.column)
 	}
 	if err := c.Write(cols); err != nil {
 		return fmt.Errorf("figure %s: %w", f.ID, err)
@@ -168,8 +176,8 @@ func (f *Figure) CSV(w io.Writer) error {
 				return fmt.Errorf("figure %s: a cell of type %T", f.ID, v)
 			}
 		}
-		if f.note != "" {
-			cells = append(cells, f.note)
+		for _, s := range f.stamps {
+			cells = append(cells, s.value)
 		}
 		if err := c.Write(cells); err != nil {
 			return fmt.Errorf("figure %s: %w", f.ID, err)

@@ -52,10 +52,19 @@ func examples() []*Figure {
 		Links: []MapLink{{0, 1, 0.95, true}, {1, 2, 0.4, true}, {1, 3, 0.6, true}, {2, 3, 0.2, true}, {0, 3, 0.15, false}, {0, 2, 0.05, false}},
 		Flows: []MapFlow{{0, 2}, {0, 3}, {3, 0}},
 	}
+	ratios := []Ratio{
+		{"delay=10ms, tcp/reno", stats.Estimate{Value: 1.02, N: 8, HasInterval: true, Lo: 0.99, Hi: 1.04}, "met", Good},
+		{"delay=100ms, a name that is longer than the figure is wide, tcp/cubic", stats.Estimate{Value: 0.71, N: 8, HasInterval: true, Lo: 0.6, Hi: 0.8}, "missed", Bad},
+		{"few", stats.Estimate{Value: 1.2, N: 3, HasInterval: true, Lo: 0.7, Hi: 1.9}, "too few", Doubtful},
+		{"to nothing", stats.Estimate{Value: math.Inf(1), N: 5, HasInterval: true, Lo: 4, Hi: math.Inf(1)}, "missed", Bad},
+		{"nothing", stats.Estimate{Value: 0, N: 5, HasInterval: true, Lo: 0, Hi: 0.4}, "missed", Bad},
+		{"no pair", stats.Estimate{Value: math.NaN()}, "", Plain},
+	}
 	air := []Airtime{{"hop", []NodeAirtime{{"n01", 0.2, 0.3, 0.1, 0.4}, {"n02", 0, 0.5, 0.25, 0.25}}, ""}, {"tcp/cubic", nil, "no valid run"}}
 	return []*Figure{
 		CDF("cdf", Goodput, series), Box("box", Goodput, series), Ranked("ranked", Goodput, repeated), Bands("bands", []Band{band, {Label: "tcp/cubic"}}),
 		Gains("gains", "tcp/cubic", Goodput, gains), Topology("topology", m), AirtimeBars("airtime", air),
+		Ratios("ratios", "sim / netns, goodput", 0.05, ratios),
 	}
 }
 

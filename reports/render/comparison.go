@@ -26,14 +26,7 @@ func NewComparison(id string, c *dataset.Comparison) Comparison {
 			out.Figures = append(out.Figures, f)
 		}
 	}
-	for _, s := range []*dataset.Side{&c.A, &c.B} {
-		if s.Set.Campaign.Quick {
-			for _, f := range out.Figures {
-				f.Mark(dataset.QuickNotice)
-			}
-			break
-		}
-	}
+	stamp(out.Figures, c.Backends(), c.A.Set.Campaign.Quick || c.B.Set.Campaign.Quick)
 	return out
 }
 

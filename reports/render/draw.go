@@ -89,12 +89,19 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		bars.Caption = "Share of the measured interval in which a node sends, receives (for itself or for others), senses the channel busy without decoding anything, or finds it idle. One repetition only: nodes are placed anew in each."
 	}
 	g.Figures = append(g.Figures, bars)
-	if set.Campaign.Quick {
-		for _, f := range g.allFigures() {
+	stamp(g.allFigures(), g.Data.Backend, set.Campaign.Quick)
+	return nil
+}
+
+// stamp writes into figures what must not be lost when they are taken out of the
+// report: where their numbers come from, and that they are not for conclusions.
+func stamp(figures []*figure.Figure, backend string, quick bool) {
+	for _, f := range figures {
+		f.From(name(backend))
+		if quick {
 			f.Mark(dataset.QuickNotice)
 		}
 	}
-	return nil
 }
 
 // airtimeSeries are the series whose airtime is told apart: each transport, or

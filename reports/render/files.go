@@ -24,7 +24,15 @@ func (g *Group) tables() []Table {
 	if a := airtimeTable(g); len(a.Rows) > 0 {
 		t = append(t, a)
 	}
-	return t
+	return fromBackend(t, g.Data.Backend)
+}
+
+// fromBackend says in every title which back end the numbers came from.
+func fromBackend(tables []Table, backend string) []Table {
+	for i := range tables {
+		tables[i].Title += " (" + name(backend) + ")"
+	}
+	return tables
 }
 
 // tables are the tables of a campaign, in the order of the report.
@@ -36,7 +44,7 @@ func (s *Section) tables() []Table {
 	if r := runTable(s); len(r.Rows) > 0 {
 		t = append(t, r)
 	}
-	return t
+	return fromBackend(t, s.Set.Campaign.Backend)
 }
 
 func (g *Group) allFigures() []*figure.Figure {

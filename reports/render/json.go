@@ -192,6 +192,7 @@ type jsonFigureName struct {
 
 type jsonRun struct {
 	ID         int64              `json:"id"`
+	Backend    string             `json:"backend"`
 	Repetition int                `json:"repetition"`
 	Seed       string             `json:"seed"`
 	Params     store.Params       `json:"params"`
@@ -282,7 +283,7 @@ func (s *Section) json() (jsonCampaign, error) {
 	for i := range s.Set.Runs {
 		r := &s.Set.Runs[i]
 		out.Runs = append(out.Runs, jsonRun{
-			ID: r.ID, Repetition: r.Repetition, Seed: formatSeed(r.Seed), Params: r.Params, Transport: r.Transport, Attempt: r.Attempt, Status: r.Status, Valid: r.Valid,
+			ID: r.ID, Backend: r.Backend, Repetition: r.Repetition, Seed: formatSeed(r.Seed), Params: r.Params, Transport: r.Transport, Attempt: r.Attempt, Status: r.Status, Valid: r.Valid,
 			Reasons: r.InvalidReasons, Warnings: r.Warnings, Error: r.Error, TraceHash: r.TraceHash, WarmupS: number(r.WarmupS), DurationS: number(r.DurationS), WallS: number(r.WallS),
 			P50: r.LatenessP50Us, P99: r.LatenessP99Us, Max: r.LatenessMaxUs, LateShare: r.LateShare, CPUS: r.CPUS,
 		})

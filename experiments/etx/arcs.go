@@ -51,5 +51,5 @@ func (t *Table) CostOf(i, dst int) Cost {
 	if t.Hops(i, dst) < 1 {
 		return 0
 	}
-	return Cost(t.cost[i*t.n+dst]*micro + 0.5)
+	return Cost(float64(t.cost[i*t.n+dst]*micro) + 0.5)
 }

@@ -17,7 +17,7 @@ func shape(g *spec.Generate) []wifi.Position {
 	switch g.Kind {
 	case spec.Chain:
 		for i := range pos {
-			pos[i].X = vtime.Metres(i) * g.Spacing
+			pos[i].X = vtime.Metres(vtime.Metres(i) * g.Spacing)
 		}
 	case spec.Grid:
 		cols := g.Columns
@@ -25,12 +25,12 @@ func shape(g *spec.Generate) []wifi.Position {
 			cols = int(math.Ceil(math.Sqrt(float64(g.Nodes))))
 		}
 		for i := range pos {
-			pos[i] = wifi.Position{X: vtime.Metres(i%cols) * g.Spacing, Y: vtime.Metres(i/cols) * g.Spacing}
+			pos[i] = wifi.Position{X: vtime.Metres(vtime.Metres(i%cols) * g.Spacing), Y: vtime.Metres(vtime.Metres(i/cols) * g.Spacing)}
 		}
 	case spec.Star:
 		for i := 1; i < len(pos); i++ {
 			a := 2 * math.Pi * float64(i-1) / float64(len(pos)-1)
-			pos[i] = wifi.Position{X: round(float64(g.Spacing) * math.Cos(a)), Y: round(float64(g.Spacing) * math.Sin(a))}
+			pos[i] = wifi.Position{X: round(float64(float64(g.Spacing) * math.Cos(a))), Y: round(float64(float64(g.Spacing) * math.Sin(a)))}
 		}
 	}
 	return pos
@@ -40,8 +40,8 @@ func shape(g *spec.Generate) []wifi.Position {
 func scatter(s *des.Stream, n int, a spec.Area) []wifi.Position {
 	pos := make([]wifi.Position, n)
 	for i := range pos {
-		pos[i].X = round(float64(a.Width) * s.Float64())
-		pos[i].Y = round(float64(a.Height) * s.Float64())
+		pos[i].X = round(float64(float64(a.Width) * s.Float64()))
+		pos[i].Y = round(float64(float64(a.Height) * s.Float64()))
 	}
 	return pos
 }

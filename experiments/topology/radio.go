@@ -28,7 +28,7 @@ func MAC(c *spec.Config) (wifi.MAC, error) {
 	if c.MAC.RTS != nil {
 		m.RTSThreshold = *c.MAC.RTS
 	}
-	for ac, q := range map[wifi.AC]spec.Queue{wifi.BK: c.MAC.Queues.BK, wifi.BE: c.MAC.Queues.BE, wifi.VI: c.MAC.Queues.VI, wifi.VO: c.MAC.Queues.VO} {
+	for ac, q := range [wifi.NumAC]spec.Queue{wifi.BK: c.MAC.Queues.BK, wifi.BE: c.MAC.Queues.BE, wifi.VI: c.MAC.Queues.VI, wifi.VO: c.MAC.Queues.VO} {
 		apply(&m.Queues[ac], q)
 	}
 	for _, f := range c.Flows {

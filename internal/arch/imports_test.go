@@ -155,7 +155,8 @@ var pure = []struct {
 	{"netem/des/fmath", nil},
 	// sync: tables of the error model are computed once for all runs of a process.
 	{"netem/wifi", []string{"netem/vtime", "netem/des", "netem/des/fmath", "sync"}},
-	{"netem/pipe", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
+	// encoding/json: a live emulator is told of pipes and their traces.
+	{"netem/pipe", []string{"netem/vtime", "netem/des", "netem/des/fmath", "encoding/json"}},
 	{"netem/inet", nil},
 	{"agent/transport/hop", []string{"netem/vtime"}},
 	{"agent/transport/tcp", []string{"netem/vtime"}},

@@ -54,8 +54,7 @@ func TestFilesCanBeReadInOneSitting(t *testing.T) {
 // no select in the packages whose trace must be equal to the bit; the imports
 // test keeps clocks and global randomness out.
 func TestDeterministicPackagesMakeNoForbiddenCalls(t *testing.T) {
-	for _, dir := range []string{"netem/des", "netem/wifi", "netem/pipe", "agent/transport/hop", "agent/transport/tcp", "agent/workload",
-		"orchestrator/backend/sim/simhop", "orchestrator/backend/sim/simnet", "orchestrator/backend/sim"} {
+	for _, dir := range deterministic {
 		entries, err := os.ReadDir(filepath.Join("../..", dir))
 		if err != nil {
 			t.Fatal(err)

@@ -49,3 +49,19 @@ func TestProbesAgree(t *testing.T) {
 		t.Logf("%s: %v", r.Name(), Check(r))
 	}
 }
+
+func TestForeignPrograms(t *testing.T) {
+	if err := Check(Architecture("pdp11")); err == nil {
+		t.Error("this host runs programs of a pdp11")
+	}
+	for _, arch := range []string{"386", "arm64", "riscv64"} {
+		cmd := Foreign(arch, "/x/prog", "-a", "b")
+		if err := Check(Architecture(arch)); err != nil {
+			t.Logf("%s: %v", arch, err)
+			continue
+		}
+		if n := len(cmd.Args); cmd.Args[n-1] != "b" || cmd.Args[n-3] != "/x/prog" {
+			t.Errorf("%s: %q", arch, cmd.Args)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func (s *Stream) IntN(n int) int {
 }
 
 // Float64 returns a uniform number in [0, 1), a multiple of 2^-53.
-func (s *Stream) Float64() float64 { return float64(s.Uint64()>>11) * 0x1p-53 }
+func (s *Stream) Float64() float64 { return float64(float64(s.Uint64()>>11) * 0x1p-53) }
 
 // Bool is true with probability p. It always draws once, so that the stream's
 // later values do not depend on p.
@@ -81,12 +81,12 @@ func (s *Stream) Bool(p float64) bool { return s.Float64() < p }
 // number per draw, equal on every architecture.
 func (s *Stream) Normal() float64 {
 	// The half keeps the argument off 0 and 1.
-	return fmath.NormalQuantile((float64(s.Uint64()>>12) + 0.5) * 0x1p-52)
+	return fmath.NormalQuantile(float64((float64(s.Uint64()>>12) + 0.5) * 0x1p-52))
 }
 
 // Exp returns a draw of the exponential distribution with mean 1.
 func (s *Stream) Exp() float64 {
-	return -fmath.Log((float64(s.Uint64()>>12) + 0.5) * 0x1p-52)
+	return -fmath.Log(float64((float64(s.Uint64()>>12) + 0.5) * 0x1p-52))
 }
 
 // Shuffle permutes n elements through swap, uniformly.

@@ -35,7 +35,7 @@ func (p *Pipe) delay() vtime.Duration {
 	var x float64 // in units of the spread
 	switch j.Distribution {
 	case Uniform:
-		x = 2*p.jitter.Float64() - 1
+		x = float64(2*p.jitter.Float64()) - 1
 	case Normal:
 		x = max(-4, min(4, p.jitter.Normal()))
 	case Exponential:

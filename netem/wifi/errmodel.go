@@ -41,13 +41,13 @@ func (m *mode) ber(g float64) float64 {
 		s := float64(24*q(4)) + float64(16*q(6)) + float64(174*q(8)) + float64(16*q(10)) + float64(24*q(12)) + q(16)
 		p = float64(float64(128.0/255) * s)
 	case bpsk:
-		p = m.decoded(0.5 * fmath.Erfc(math.Sqrt(g)))
+		p = m.decoded(float64(0.5 * fmath.Erfc(math.Sqrt(g))))
 	case qpsk:
-		p = m.decoded(0.5 * fmath.Erfc(math.Sqrt(g/2)))
+		p = m.decoded(float64(0.5 * fmath.Erfc(math.Sqrt(g/2))))
 	case qam16:
-		p = m.decoded(float64(0.75*0.5) * fmath.Erfc(math.Sqrt(g/10)))
+		p = m.decoded(float64(0.75 * 0.5 * fmath.Erfc(math.Sqrt(g/10))))
 	case qam64:
-		p = m.decoded(float64(7.0/12*0.5) * fmath.Erfc(math.Sqrt(g/42)))
+		p = m.decoded(float64(7.0 / 12 * 0.5 * fmath.Erfc(math.Sqrt(g/42))))
 	}
 	return math.Min(p, 0.5)
 }
@@ -133,7 +133,7 @@ func (t *errorTable) lnBit(g float64) float64 {
 		return 0
 	}
 	i -= tableBase
-	frac := float64(b&(1<<shift-1)) * (1.0 / (1 << shift))
+	frac := float64(float64(b&(1<<shift-1)) * (1.0 / (1 << shift)))
 	lo, hi := t.ln[i], t.ln[i+1]
 	return lo + float64(frac*(hi-lo))
 }
@@ -157,7 +157,7 @@ func (p *phy) payloadBits(m *mode, d vtime.Duration) float64 {
 	return float64(float64(d-p.plcp(m)-p.extension(m)) * m.bitsPerNano())
 }
 
-func (m *mode) bitsPerNano() float64 { return float64(m.rate) * 1e-9 }
+func (m *mode) bitsPerNano() float64 { return float64(float64(m.rate) * 1e-9) }
 
 // bisect returns the ratio, in linear units, at which the rising function f
 // crosses want.

@@ -27,7 +27,7 @@ func Log(x float64) float64 {
 	}
 	f, ki := math.Frexp(x)
 	if f < math.Sqrt2/2 {
-		f *= 2
+		f = float64(2 * f)
 		ki--
 	}
 	f--

@@ -90,7 +90,7 @@ func pipeSetting(c *pipe.Config) string {
 		add("trace of %v on average, period %v, from %v on", c.Trace.Rate(), c.Trace.Period(), c.TraceOffset)
 	}
 	for i := range c.Schedule {
-		add("at %v %s", c.Schedule[i].At, changeText(&c.Schedule[i]))
+		add("at %v %s", vtime.Duration(c.Schedule[i].At), changeText(&c.Schedule[i]))
 	}
 	return strings.Join(out, "; ")
 }

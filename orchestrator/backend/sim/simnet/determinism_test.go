@@ -14,24 +14,56 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/internal/testenv"
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// everything is a run with every transport over a row of hidden senders.
+// everything is a run with every transport over a row of hidden senders (0 to 4)
+// whose last one routes to a server (7) and a second one (9) behind it, by wired
+// links with every mechanism that they have; and with a bridge (5) between a
+// station (6) and a host (8).
 func everything(t testing.TB, seed uint64, end vtime.Time) *lab {
-	f := func(name string, src, dst int, path ...int) proto.Flow {
-		return proto.Flow{Transport: name, Src: src, Dst: dst, Path: path, Options: proto.FlowOptions{}}
+	f := func(name string, path ...int) proto.Flow {
+		return proto.Flow{Transport: name, Src: path[0], Dst: path[len(path)-1], Path: path}
 	}
-	hop := f("hop", 0, 4, 0, 1, 2, 3, 4)
+	hop := f("hop", 0, 1, 2, 3, 4, 7)
 	hop.Options.BlockSize = 64 * vtime.KiB
-	cbr := f("udp", 2, 0, 2, 1, 0)
+	wired2 := f("hop", 9, 7)
+	wired2.Options.BlockSize, wired2.Start = 32*vtime.KiB, sec/4
+	cbr := f("udp", 2, 1, 0)
 	cbr.Options.Rate = 200 * vtime.KbitPerSecond
-	sized := f("tcp/reno", 1, 3, 1, 2, 3)
+	sized := f("tcp/reno", 1, 2, 3)
 	sized.Workload = workload.Spec{Kind: workload.Sized, Size: 50_000}
-	l := newLab(t, positions(0, 200, 400, 600, 800), testMAC(), func(c *Config) { c.Seed, c.End = seed, end },
-		hop, cbr, sized, f("tcp/cubic", 4, 0, 4, 3, 2, 1, 0), f("hop-by-hop-tcp/cubic", 3, 0, 3, 2, 1, 0))
+	down := f("tcp/bbr", 8, 6)
+	down.Options.ReceiveWindow, down.Stop = 30, end-end/8
+	flows := []proto.Flow{hop, cbr, sized, f("tcp/cubic", 7, 4, 3), f("hop-by-hop-tcp/cubic", 3, 2, 1, 0),
+		down, f("tcp/westwood", 6, 8), f("udp", 9, 7), wired2}
+	l := newLab(t, positions(0, 200, 400, 600, 800, 3000, 3100), testMAC(), both(func(c *Config) {
+		c.Seed, c.End = seed, end
+		c.Routes.(*lab).row(0, 1, 2, 3, 4, 7, 9)
+	}, wired(7, 10, everyPipe(t), [3]int{6, 8, 5}, [3]int{8, 6, 5})), flows...)
 	l.loss(1, 2, 0.02)
 	return l
+}
+
+// everyPipe are the wired links of everything.
+func everyPipe(t testing.TB) []Pipe {
+	up, down := true, false
+	loss, delay, rate := pipe.Loss{Good: 0.01}, 3*msec, 20*mbit
+	trace, err := pipe.NewTrace([]int64{1, 1, 2, 5, 5, 6, 9, 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rough := pipe.Config{Rate: 8 * mbit, Delay: 4 * msec, Queue: pipe.Queue{Bytes: 30_000}, Overhead: 38,
+		Jitter: pipe.Jitter{Distribution: pipe.Normal, Spread: msec}, Loss: pipe.Loss{Good: 0.001, Bad: 0.3, ToBad: 0.01, ToGood: 0.2}, LossAfterQueue: true,
+		Reorder: pipe.Reorder{Share: 0.02, Extra: 2 * msec}, Duplicate: 0.02,
+		Schedule: []pipe.Change{{At: sec / 2, Up: &down}, {At: sec/2 + 50*ms, Up: &up, Rate: &rate, Loss: &loss, Delay: &delay, Queue: &pipe.Queue{Packets: 30}}}}
+	back := pipe.Config{Delay: 4 * msec, Jitter: pipe.Jitter{Distribution: pipe.Pareto, Spread: msec, Overtake: true}, Loss: pipe.Loss{Good: 0.01}}
+	return []Pipe{
+		{Ends: [2]int{4, 7}, Config: [2]pipe.Config{rough, back}},
+		wire(5, 8, pipe.Config{Rate: 20 * mbit, Delay: msec, Queue: pipe.Queue{Packets: 20}, Jitter: pipe.Jitter{Distribution: pipe.Exponential, Spread: msec}}),
+		wire(7, 9, pipe.Config{Trace: trace, TraceOffset: 3 * msec, Delay: msec, Queue: pipe.Queue{Packets: 50}}),
+	}
 }
 
 // fingerprint is the hash of the trace and every account.
@@ -40,18 +72,26 @@ func fingerprint(t testing.TB, seed uint64, end vtime.Time) string {
 	l.finish()
 	s := fmt.Sprintf("%016x %d", l.eng.TraceHash(), l.eng.Fired())
 	for i := range l.cfg.Flows {
+		if l.dst(i).Total == 0 {
+			t.Errorf("flow %d (%s) delivered nothing: the case is too easy", i, l.cfg.Flows[i].Transport)
+		}
 		s += fmt.Sprintf(" %d/%d", l.dst(i).Bytes, l.src(i).Total)
 	}
 	return s
 }
 
-// TestEqualSeedsGiveEqualTraces, however often and however many at once.
+// TestEqualSeedsGiveEqualTraces over 1,000 repeats, on one processor and on two,
+// two at a time.
 func TestEqualSeedsGiveEqualTraces(t *testing.T) {
-	want := fingerprint(t, 1, 3*sec)
-	if other := fingerprint(t, 2, 3*sec); other == want {
+	const end = sec + sec/4
+	repeats := 1000
+	if testing.Short() {
+		repeats = 100
+	}
+	want := fingerprint(t, 1, end)
+	if other := fingerprint(t, 2, end); other == want {
 		t.Fatalf("two seeds have one trace: %s", want)
 	}
-	const repeats = 300
 	for _, procs := range []int{1, 2} {
 		old := runtime.GOMAXPROCS(procs)
 		got := make([]string, repeats/2)
@@ -59,7 +99,7 @@ func TestEqualSeedsGiveEqualTraces(t *testing.T) {
 		for w := range 2 {
 			wg.Go(func() {
 				for i := w; i < len(got); i += 2 {
-					got[i] = fingerprint(t, 1, 3*sec)
+					got[i] = fingerprint(t, 1, end)
 				}
 			})
 		}
@@ -78,7 +118,7 @@ func TestEqualSeedsGiveEqualTraces(t *testing.T) {
 const hashVariable = "HOPBED_PRINT_FINGERPRINT"
 
 func TestFingerprint(t *testing.T) {
-	f := fingerprint(t, 7, 20*sec)
+	f := fingerprint(t, 7, 3*sec)
 	if os.Getenv(hashVariable) != "" {
 		fmt.Println("fingerprint " + f)
 	}
@@ -87,95 +127,77 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// TestEveryArchitectureAgrees builds this test for others and compares: 386 runs
-// on amd64 as it is, arm64 and riscv64 need the emulator of qemu-user.
+// TestEveryArchitectureAgrees builds this test for others and compares: one with
+// 32 bits, and two that fuse multiply and add where a program lets them.
 func TestEveryArchitectureAgrees(t *testing.T) {
 	testenv.Long(t)
 	testenv.Need(t, testenv.Program("go"))
-	want := "fingerprint " + fingerprint(t, 7, 20*sec)
-	ran := 0
-	for _, a := range []struct {
-		arch string
-		via  []string
-	}{
-		{"386", nil}, {"arm64", []string{"qemu-aarch64", "qemu-aarch64-static"}}, {"riscv64", []string{"qemu-riscv64", "qemu-riscv64-static"}},
-	} {
-		run, ok := emulator(a.arch, a.via)
-		if !ok {
-			t.Logf("not compared with %s: neither this host nor any of %v can run it", a.arch, a.via)
-			continue
-		}
-		bin := filepath.Join(t.TempDir(), "simnet.test")
-		build := exec.Command("go", "test", "-c", "-o", bin, ".")
-		build.Env = append(os.Environ(), "GOARCH="+a.arch, "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", a.arch, err, out)
-		}
-		cmd := exec.Command(bin)
-		if run != "" {
-			cmd = exec.Command(run, bin)
-		}
-		cmd.Args = append(cmd.Args, "-test.run=^TestFingerprint$", "-test.v")
-		cmd.Env = append(os.Environ(), hashVariable+"=1")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", a.arch, err, out)
-		}
-		if !strings.Contains(string(out), want+"\n") {
-			t.Errorf("%s differs:\n%s\nwant %s", a.arch, out, want)
-		}
-		ran++
+	want := "fingerprint " + fingerprint(t, 7, 3*sec)
+	for _, arch := range []string{"386", "arm64", "riscv64"} {
+		t.Run(arch, func(t *testing.T) {
+			testenv.Need(t, testenv.Architecture(arch))
+			bin := filepath.Join(t.TempDir(), "simnet.test")
+			build := exec.Command("go", "test", "-c", "-o", bin, ".")
+			build.Env = append(os.Environ(), "GOARCH="+arch, "CGO_ENABLED=0")
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			cmd := testenv.Foreign(arch, bin, "-test.run=^TestFingerprint$", "-test.v")
+			cmd.Env = append(os.Environ(), hashVariable+"=1")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if !strings.Contains(string(out), want+"\n") {
+				t.Errorf("it differs:\n%s\nwant %s", out, want)
+			}
+		})
 	}
-	t.Logf("%d other architectures agree", ran)
 }
 
-// emulator returns the program that runs an architecture's binaries here; ""
-// when the processor itself does.
-func emulator(arch string, names []string) (string, bool) {
-	if runtime.GOOS != "linux" {
-		return "", false
-	}
-	if runtime.GOARCH == "amd64" && arch == "386" {
-		return "", true
-	}
-	for _, n := range names {
-		if p, err := exec.LookPath(n); err == nil {
-			return p, true
-		}
-	}
-	return "", false
-}
-
-// TestStrangersDoNotChangeDraws: nodes and flows out of reach of a network leave
-// every frame of it as it was, because each component draws from a stream of
-// its own.
+// TestStrangersDoNotChangeDraws: nodes, flows and wired links out of reach of a
+// network leave every frame of it as it was, because each component draws from a
+// stream of its own.
 func TestStrangersDoNotChangeDraws(t *testing.T) {
 	near := []float64{0, 200, 400}
-	observe := func(pos []float64, strangers ...proto.Flow) ([]proto.FlowResult, any) {
+	rough := pipe.Config{Rate: 3 * mbit, Delay: 5 * msec, Queue: pipe.Queue{Packets: 30}, Jitter: pipe.Jitter{Distribution: pipe.Normal, Spread: msec},
+		Loss: pipe.Loss{Good: 0.01}, Reorder: pipe.Reorder{Share: 0.01, Extra: msec}, Duplicate: 0.01}
+	// The server of the near network is the node after its own three; those far
+	// away come after it.
+	observe := func(far []float64, servers int, pipes []Pipe, strangers ...proto.Flow) ([]proto.FlowResult, []any) {
 		flows := append([]proto.Flow{
-			{Transport: "tcp/cubic", Src: 0, Dst: 2, Path: []int{0, 1, 2}},
+			{Transport: "tcp/bbr", Src: 0, Dst: 2, Path: []int{0, 1, 2}},
 			{Transport: "hop", Src: 2, Dst: 0, Path: []int{2, 1, 0}, Options: proto.FlowOptions{BlockSize: 64 * vtime.KiB}},
+			{Transport: "tcp/cubic", Src: 3, Dst: 0, Path: []int{3, 2, 1, 0}},
 		}, strangers...)
-		l := newLab(t, positions(pos...), testMAC(), nil, flows...)
+		radios := append(append(append([]float64(nil), near...), -9000), far...)
+		l := newLab(t, positions(radios...), testMAC(), wired(len(radios), len(radios)+servers, append([]Pipe{wire(2, 3, rough)}, pipes...)), flows...)
 		l.loss(0, 1, 0.05)
 		l.finish()
-		return []proto.FlowResult{l.src(0), l.dst(0), l.src(1), l.dst(1)}, []any{*l.med.Stats(0), *l.med.Stats(1), *l.med.Stats(2)}
+		return []proto.FlowResult{l.src(0), l.dst(0), l.src(1), l.dst(1), l.src(2), l.dst(2)},
+			[]any{*l.med.Stats(0), *l.med.Stats(1), *l.med.Stats(2), l.net.PipeStats()[0]}
 	}
-	alone, radio := observe(near)
+	alone, counters := observe(nil, 0, nil)
+	far := []float64{5000, 5200}
 	for name, c := range map[string]struct {
-		far   []float64
-		flows []proto.Flow
+		far     []float64
+		servers int
+		pipes   []Pipe
+		flows   []proto.Flow
 	}{
-		"nodes":           {[]float64{5000, 5200}, nil},
-		"a UDP flow":      {[]float64{5000, 5200}, []proto.Flow{udp(3, 4, 1000)}},
-		"a TCP flow":      {[]float64{5000, 5200}, []proto.Flow{{Transport: "tcp/reno", Src: 4, Dst: 3}}},
-		"a Hop flow":      {[]float64{5000, 5200}, []proto.Flow{{Transport: "hop", Src: 4, Dst: 3}}},
-		"a relayed flow":  {[]float64{5000, 5200, 5400}, []proto.Flow{{Transport: "hop-by-hop-tcp/bic", Src: 3, Dst: 5, Path: []int{3, 4, 5}}}},
-		"a flow in reach": {nil, []proto.Flow{udp(1, 0, 100)}},
+		"nodes":                  {far: far},
+		"a UDP flow":             {far: far, flows: []proto.Flow{udp(4, 5, 1000)}},
+		"a TCP flow":             {far: far, flows: []proto.Flow{{Transport: "tcp/bbr", Src: 5, Dst: 4}}},
+		"a Hop flow":             {far: far, flows: []proto.Flow{{Transport: "hop", Src: 5, Dst: 4}}},
+		"a relayed flow":         {far: append(far, 5400), flows: []proto.Flow{{Transport: "hop-by-hop-tcp/bic", Src: 4, Dst: 6, Path: []int{4, 5, 6}}}},
+		"a wired link":           {servers: 2, pipes: []Pipe{wire(4, 5, rough)}},
+		"flows over wired links": {servers: 2, pipes: []Pipe{wire(4, 5, rough)}, flows: []proto.Flow{tcpFlow(4, 5), udp(5, 4, 1000)}},
+		"a flow in reach":        {flows: []proto.Flow{udp(1, 0, 100)}},
+		"a flow over the link":   {flows: []proto.Flow{udp(2, 3, 100)}},
 	} {
-		flows, stats := observe(append(append([]float64(nil), near...), c.far...), c.flows...)
-		same := reflect.DeepEqual(flows, alone) && reflect.DeepEqual(stats, radio)
-		if same != (name != "a flow in reach") {
+		flows, stats := observe(c.far, c.servers, c.pipes, c.flows...)
+		same := reflect.DeepEqual(flows, alone) && reflect.DeepEqual(stats, counters)
+		if same != (name != "a flow in reach" && name != "a flow over the link") {
 			t.Errorf("%s far away: equal %v", name, same)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/hopbed/hopbed/agent/transport/tcp"
 	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/netem/des"
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
@@ -25,7 +26,59 @@ type lab struct {
 	net  *Net
 	cfg  Config
 	next map[[2]int]int
+	mute int               // nodes without a radio, the last ones
+	out  map[[2]int]Egress // nil: radio only; pairs that are not in it: the radio
 	res  []*proto.Results
+}
+
+// Egress implements Links.
+func (l *lab) Egress(from, via int) (Egress, bool) {
+	if e, ok := l.out[[2]int{from, via}]; ok {
+		return e, true
+	}
+	return Egress{Pipe: Radio, Next: via}, true
+}
+
+// wired is for newLab: pipes between the nodes of a lab, each end's slot in the
+// order of the list. The last nodes, from the number radios on, have no radio.
+// Further arguments are bridges: {from, via, next} says that what from sends for
+// its neighbour via goes to next first.
+func wired(radios, nodes int, pipes []Pipe, bridges ...[3]int) func(*Config) {
+	return func(c *Config) {
+		c.Nodes, c.Pipes = nodes, pipes
+		l := c.Routes.(*lab)
+		l.out, l.mute = map[[2]int]Egress{}, nodes-radios
+		slots := make([]int, nodes)
+		for i := range pipes {
+			p := &pipes[i]
+			p.ID = i
+			for e, node := range p.Ends {
+				p.Slot[e] = slots[node]
+				slots[node]++
+				l.out[[2]int{node, p.Ends[1-e]}] = Egress{Pipe: i, End: e, Next: p.Ends[1-e]}
+			}
+		}
+		for _, b := range bridges {
+			e, _ := l.Egress(b[0], b[2])
+			l.out[[2]int{b[0], b[1]}] = e
+			l.next[[2]int{b[0], b[1]}] = b[1]
+		}
+		c.Links = l
+	}
+}
+
+// wire is a pipe that is alike in both directions.
+func wire(a, b int, c pipe.Config) Pipe {
+	return Pipe{Ends: [2]int{a, b}, Config: [2]pipe.Config{c, c}}
+}
+
+// both applies several changes to a configuration.
+func both(edits ...func(*Config)) func(*Config) {
+	return func(c *Config) {
+		for _, e := range edits {
+			e(c)
+		}
+	}
 }
 
 // NextHop implements Routes.
@@ -69,6 +122,11 @@ func newLab(t testing.TB, pos []wifi.Position, mac wifi.MAC, edit func(*Config),
 	t.Helper()
 	l := &lab{t: t, eng: des.New(), next: map[[2]int]int{}}
 	l.cfg = Config{Seed: 1, Nodes: len(pos), Routes: l, Flows: flows, Warmup: sec, End: 11 * sec, Hop: hop.DefaultConfig(), TCP: tcp.DefaultConfig()}
+	all := make([]int, 64)
+	for i := range all {
+		all[i] = i
+	}
+	l.row(all...)
 	if edit != nil {
 		edit(&l.cfg)
 	}
@@ -82,24 +140,31 @@ func newLab(t testing.TB, pos []wifi.Position, mac wifi.MAC, edit func(*Config),
 			f.Path = []int{f.Src, f.Dst}
 		}
 	}
-	ch, err := wifi.NewChannel(1, wifi.DiskRadio(250, 550), mac, pos)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	if l.net, err = New(l.eng, l.cfg); err != nil {
 		t.Fatal(err)
 	}
-	if l.med, err = wifi.NewMedium(l.eng, l.cfg.Seed, ch, []wifi.MAC{mac}, l.net); err != nil {
-		t.Fatal(err)
+	if len(pos) > 0 {
+		l.addMedium(pos, mac)
 	}
-	l.net.Attach(l.med)
-	all := make([]int, len(pos))
-	for i := range all {
-		all[i] = i
-	}
-	l.row(all...)
 	l.net.Start()
 	return l
+}
+
+func (l *lab) addMedium(pos []wifi.Position, mac wifi.MAC) {
+	l.t.Helper()
+	var mute []int
+	for i := range l.mute {
+		mute = append(mute, len(pos)+i)
+	}
+	ch, err := wifi.NewChannel(1, wifi.DiskRadio(250, 550), mac, append(pos, make([]wifi.Position, l.mute)...), mute...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if l.med, err = wifi.NewMedium(l.eng, l.cfg.Seed, ch, []wifi.MAC{mac}, l.net); err != nil {
+		l.t.Fatal(err)
+	}
+	l.net.Attach(l.med)
 }
 
 // runTo goes on until t, in steps of a second, and marks the warm-up's end.
@@ -111,7 +176,10 @@ func (l *lab) runTo(t vtime.Time) {
 		}
 		l.net.RunTo(to)
 		if to == l.cfg.Warmup {
-			l.med.ResetStats()
+			l.net.ResetStats()
+			if l.med != nil {
+				l.med.ResetStats()
+			}
 		}
 	}
 }

@@ -78,10 +78,10 @@ func (w *port) fillable() error {
 	}
 	for _, ch := range c.Schedule {
 		if ch.Rate != nil && *ch.Rate == 0 {
-			return why(fmt.Sprintf("rate from %v on", ch.At))
+			return why(fmt.Sprintf("rate from %v on", vtime.Duration(ch.At)))
 		}
 		if ch.Queue != nil && ch.Queue.Packets == 0 && ch.Queue.Bytes == 0 {
-			return why(fmt.Sprintf("limit of its queue from %v on", ch.At))
+			return why(fmt.Sprintf("limit of its queue from %v on", vtime.Duration(ch.At)))
 		}
 	}
 	return nil

@@ -1,7 +1,7 @@
 // Package emulator is the process that puts real frames on the emulated
-// medium: it holds the TAP device of every node, runs the 802.11 medium paced
-// by the clock, publishes the transmit queues on the board, and reports how
-// well it kept time. The package has both sides: the process's main function
+// medium and on wired links: it holds every TAP device of every node, runs the
+// 802.11 medium and the pipes paced by the clock, publishes the transmit queues
+// on the board, and reports how well it kept time. The package has both sides: the process's main function
 // and the client through which a controller runs it.
 //
 // It must not know transports, routes or experiments: it sees frames between

@@ -9,9 +9,10 @@ import (
 // Stats describes a mesh in numbers.
 type Stats struct {
 	Nodes       int
-	Usable      int     // directed links that may carry a route
-	Degree      float64 // usable links per node
-	Sensed      float64 // nodes that a node senses, on average
+	Radios      int     // nodes with a radio
+	Usable      int     // directed radio links that may carry a route
+	Degree      float64 // usable links per node with a radio
+	Sensed      float64 // nodes that a node with a radio senses, on average
 	Hidden      float64 // of the nodes that the receiver of a usable link senses, the share that its sender does not
 	MeanETX     float64 // of the usable links
 	Histogram   []int   // Histogram[h] is the number of ordered pairs whose route has h hops
@@ -21,7 +22,7 @@ type Stats struct {
 // Stats returns the figures of the mesh.
 func (t *Topology) Stats() Stats {
 	n := len(t.Nodes)
-	s := Stats{Nodes: n}
+	s := Stats{Nodes: n, Radios: n - len(t.Mute())}
 	senses := make([][]bool, n) // senses[i][j]: i defers to j
 	for i := range senses {
 		senses[i] = make([]bool, n)
@@ -50,8 +51,8 @@ func (t *Topology) Stats() Stats {
 	if s.Usable > 0 {
 		s.MeanETX /= float64(s.Usable)
 	}
-	if n > 0 {
-		s.Degree, s.Sensed = float64(s.Usable)/float64(n), s.Sensed/float64(n)
+	if s.Radios > 0 {
+		s.Degree, s.Sensed = float64(s.Usable)/float64(s.Radios), s.Sensed/float64(s.Radios)
 	}
 	if around > 0 {
 		s.Hidden = float64(hidden) / float64(around)
@@ -89,17 +90,38 @@ func (t *Topology) histogramText() string {
 	return strings.Join(s, ", ") + " (pairs × hops)"
 }
 
-// Summary describes the mesh in a few lines for people.
+// Summary describes the network in a few lines for people: its Figures, its
+// wires and its bridges.
 func (t *Topology) Summary() string {
+	var b strings.Builder
+	b.WriteString(t.Figures())
+	t.describePipes(&b)
+	return b.String()
+}
+
+// Figures describes the network in numbers: links, what hears what, routes.
+func (t *Topology) Figures() string {
 	s := t.Stats()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d nodes, %d usable links, degree %.1f, mean ETX %.2f\n", s.Nodes, s.Usable, s.Degree, s.MeanETX)
-	fmt.Fprintf(&b, "a node senses %.1f others; of those around a receiver, %.0f%% are hidden from its sender\n", s.Sensed, 100*s.Hidden)
+	if s.Radios < s.Nodes {
+		fmt.Fprintf(&b, "%d nodes, %d of them without a radio\n", s.Nodes, s.Nodes-s.Radios)
+	}
+	if s.Radios > 0 {
+		fmt.Fprintf(&b, "%s, %d usable links, degree %.1f, mean ETX %.2f\n", s.radios(), s.Usable, s.Degree, s.MeanETX)
+		fmt.Fprintf(&b, "a node senses %.1f others; of those around a receiver, %.0f%% are hidden from its sender\n", s.Sensed, 100*s.Hidden)
+	}
 	fmt.Fprintf(&b, "routes: %s\n", t.histogramText())
 	if t.Tries > 1 {
 		fmt.Fprintf(&b, "placement %d of seed %d was the first that fitted\n", t.Tries, t.Seed)
 	}
 	return b.String()
+}
+
+func (s *Stats) radios() string {
+	if s.Radios == s.Nodes {
+		return fmt.Sprintf("%d nodes", s.Nodes)
+	}
+	return fmt.Sprintf("%d radios", s.Radios)
 }
 
 // PathETX returns the expected transmissions along the flow's route.

@@ -22,6 +22,7 @@ func (p *Plan) Warnings() []string {
 	for _, pt := range p.Experiment.Points() {
 		w = append(w, pointWarnings(pt.Config)...)
 	}
+	w = append(w, pipeWarnings(p.Experiment.Points())...)
 	if len(p.Runs) > 0 {
 		if total := p.WallTime(0); total > 24*time.Hour {
 			w = append(w, fmt.Sprintf("the plan needs %v of real time on netns: consider fewer repetitions, or --backend sim", total.Round(time.Hour)))
@@ -43,6 +44,7 @@ func pointWarnings(c *spec.Config) []string {
 			w = append(w, hopWarnings(c, flows)...)
 		}
 	}
+	w = append(w, flowWarnings(c)...)
 	if c.Warmup == 0 && c.Duration > 5*vtime.Second {
 		w = append(w, "warmup: 0s: slow start and set-up are part of the measured interval")
 	}
@@ -56,12 +58,15 @@ func pointWarnings(c *spec.Config) []string {
 // block that takes a large part of the run makes goodput a matter of luck.
 func hopWarnings(c *spec.Config, flows int) []string {
 	var w []string
-	share := c.Radio.Rate / vtime.BitRate(max(1, flows))
+	share := bottleneck(c) / vtime.BitRate(max(1, flows))
 	if share > 0 {
 		if t := share.TxTime(c.Transports.Hop.Block); t > c.Duration/4 {
 			w = append(w, fmt.Sprintf("transports.hop.block: %v takes %.0f s at an equal share of %v, a large part of the measured %v: partial blocks are counted, but use a smaller block or a longer run for conclusions",
 				c.Transports.Hop.Block, t.Seconds(), share, c.Duration))
 		}
+	}
+	if len(c.Topology.AllNodes()) == wiredNodes(c) {
+		return w // no radio, no medium access
 	}
 	if bk := c.MAC.Queues.BK; bk.Ack != spec.AckNone {
 		w = append(w, "mac.queues.bk.ack: Hop's data is sent with link-layer acknowledgements: the paper's setting is none")
@@ -69,6 +74,16 @@ func hopWarnings(c *spec.Config, flows int) []string {
 		w = append(w, "mac.queues.bk.txop: Hop's data is sent without bursts: the paper's setting is 8160us")
 	}
 	return w
+}
+
+func wiredNodes(c *spec.Config) int {
+	n := 0
+	for _, k := range c.Topology.AllNodes() {
+		if !k.Radio {
+			n++
+		}
+	}
+	return n
 }
 
 func unique(in []string) []string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -47,10 +48,11 @@ func checkCommand() *cli.Command {
 				return err
 			}
 			p := plan.Build(e)
+			note := layingOut(c.App.ErrWriter, p)
 			if c.Bool("json") {
-				return planJSON(c.App.Writer, p)
+				return planJSON(c.App.Writer, p, note)
 			}
-			return printPlan(c.App.Writer, p)
+			return printPlan(c.App.Writer, p, note)
 		},
 	}
 }
@@ -59,7 +61,22 @@ func checkCommand() *cli.Command {
 // beside its length.
 const wallPerRun = time.Second
 
-func printPlan(w io.Writer, p *plan.Plan) error {
+// maxNetworks bounds the repetitions whose networks a plan shows.
+const maxNetworks = 5
+
+// layingOut returns a function that says on w, once it takes long, how many
+// networks of a plan have been laid out.
+func layingOut(w io.Writer, p *plan.Plan) func(done int) {
+	next := time.Now().Add(2 * time.Second)
+	return func(done int) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(5 * time.Second)
+			fmt.Fprintf(w, "laying out every run's network, to find what does not fit before it runs: %d of %d\n", done, len(p.Runs))
+		}
+	}
+}
+
+func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 	e, base := p.Experiment, p.Experiment.Base()
 	fmt.Fprintln(w, nameAndTitle(base))
 	if base.Reference != "" {
@@ -80,25 +97,64 @@ func printPlan(w io.Writer, p *plan.Plan) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	// The network of each repetition, as the first point sees it.
-	seen := map[int]bool{}
-	for _, r := range p.Runs {
-		s, err := r.Scenario()
-		if err != nil {
-			return err
-		}
-		if seen[r.Repetition] || len(seen) >= 5 {
-			continue
-		}
-		seen[r.Repetition] = true
-		fmt.Fprintf(w, "\nrepetition %d:\n%s", r.Repetition, s.Topology.Summary())
-		fmt.Fprintf(w, "flows by hops: %s\n", hopHistogram(s))
+	if err := printNetworks(w, p, note); err != nil {
+		return err
 	}
 	for i, t := range p.Warnings() {
 		if i == 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintln(w, "warning:", t)
+	}
+	return nil
+}
+
+// printNetworks lays out every run and shows the networks: of the first
+// repetitions, and those that differ between points.
+func printNetworks(w io.Writer, p *plan.Plan, note func(done int)) error {
+	type network struct {
+		text        string
+		label       string // of the first point that has it
+		first, last int    // repetitions
+	}
+	var shown []network
+	more := 0
+	for i, r := range p.Runs {
+		note(i)
+		s, err := r.Scenario()
+		if err != nil {
+			return err
+		}
+		if r.Repetition > maxNetworks {
+			continue
+		}
+		text := fmt.Sprintf("%sflows by hops: %s\n", s.Topology.Summary(), hopHistogram(s))
+		k := slices.IndexFunc(shown, func(n network) bool { return n.text == text })
+		switch {
+		case k >= 0:
+			shown[k].last = r.Repetition
+		case len(shown) == 2*maxNetworks:
+			more++
+		default:
+			n := network{text: text, first: r.Repetition, last: r.Repetition}
+			if r.Point.Index > 0 {
+				n.label = ", " + clean(r.Label())
+			}
+			shown = append(shown, n)
+		}
+	}
+	for _, n := range shown {
+		if n.first == n.last {
+			fmt.Fprintf(w, "\nrepetition %d%s:\n%s", n.first, n.label, n.text)
+		} else {
+			fmt.Fprintf(w, "\nrepetitions %d to %d%s:\n%s", n.first, n.last, n.label, n.text)
+		}
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "\n… and other networks in %d more of these runs: hopbed topology show\n", more)
+	}
+	if n := p.Experiment.Base().Repeat; n > maxNetworks {
+		fmt.Fprintf(w, "\n… and repetitions %d to %d, which can be laid out as well\n", maxNetworks+1, n)
 	}
 	return nil
 }
@@ -127,7 +183,7 @@ func hopHistogram(s *plan.Scenario) string {
 	return out
 }
 
-func planJSON(w io.Writer, p *plan.Plan) error {
+func planJSON(w io.Writer, p *plan.Plan, note func(done int)) error {
 	type runJSON struct {
 		Run        int               `json:"run"`
 		Repetition int               `json:"repetition"`
@@ -149,7 +205,8 @@ func planJSON(w io.Writer, p *plan.Plan) error {
 		Name: base.Name, Title: base.Title, Quick: p.Experiment.Quick, WarmupS: base.Warmup.Seconds(),
 		DurationS: base.Duration.Seconds(), WallS: vtime.FromStd(p.WallTime(wallPerRun)).Seconds(), Warnings: p.Warnings(),
 	}
-	for _, r := range p.Runs {
+	for i, r := range p.Runs {
+		note(i)
 		j := runJSON{Run: r.Index + 1, Repetition: r.Repetition, Seed: r.Seed, Params: map[string]string{}, LengthS: r.Length().Seconds()}
 		for _, q := range r.Point.Params {
 			j.Params[q.Name] = q.Value

@@ -3,11 +3,17 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
+	"reflect"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/experiments/topology"
+	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
@@ -20,15 +26,10 @@ func topologyCommand() *cli.Command {
 			{
 				Name: "show", Usage: "nodes, links and route lengths", ArgsUsage: "FILE|NAME", Flags: append(changeFlags(), rep),
 				Action: withScenario(func(c *cli.Context, s *plan.Scenario) error {
-					tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
-					fmt.Fprintln(tw, "node\tx\ty")
-					for _, n := range s.Topology.Nodes {
-						fmt.Fprintf(tw, "%s\t%.1f m\t%.1f m\n", clean(n.Name), float64(n.Position.X), float64(n.Position.Y))
-					}
-					if err := tw.Flush(); err != nil {
+					if err := printNodes(c.App.Writer, s.Topology); err != nil {
 						return err
 					}
-					fmt.Fprintf(c.App.Writer, "\n%sflows by hops: %s\n", s.Topology.Summary(), hopHistogram(s))
+					fmt.Fprintf(c.App.Writer, "\n%sflows by hops: %s\n", s.Topology.Figures(), hopHistogram(s))
 					return nil
 				}),
 			},
@@ -55,6 +56,63 @@ func topologyCommand() *cli.Command {
 	}
 }
 
+// sameNetwork is the number of points with the network of the first.
+func sameNetwork(points []spec.Point) int {
+	n := 0
+	for _, p := range points {
+		if reflect.DeepEqual(p.Config.Topology, points[0].Config.Topology) {
+			n++
+		}
+	}
+	return n
+}
+
+// differing is the first variable with which the network changes.
+func differing(points []spec.Point) string {
+	for _, p := range points {
+		if reflect.DeepEqual(p.Config.Topology, points[0].Config.Topology) {
+			continue
+		}
+		for i, q := range p.Params {
+			if q.Value != points[0].Params[i].Value {
+				return q.Name
+			}
+		}
+	}
+	return ""
+}
+
+func printNodes(w io.Writer, t *topology.Topology) error {
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	if len(t.Pipes) == 0 {
+		fmt.Fprintln(tw, "node\tx\ty")
+		for _, n := range t.Nodes {
+			fmt.Fprintf(tw, "%s\t%.1f m\t%.1f m\n", clean(n.Name), float64(n.Position.X), float64(n.Position.Y))
+		}
+		return tw.Flush()
+	}
+	fmt.Fprintln(tw, "node\tx\ty\tinterfaces")
+	for i, n := range t.Nodes {
+		x, y := fmt.Sprintf("%.1f m", float64(n.Position.X)), fmt.Sprintf("%.1f m", float64(n.Position.Y))
+		if !n.Radio && n.Position == (wifi.Position{}) {
+			x, y = "–", "–"
+		}
+		faces := strings.Join(t.InterfaceNames(i), ", ")
+		if n.Bridge {
+			faces = "br0 (" + faces + ")"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", clean(n.Name), x, y, clean(faces))
+	}
+	fmt.Fprintln(tw, "\nwire\tfrom\tto\tdirection")
+	for _, p := range t.Pipes {
+		for e := range p.Ends {
+			at := func(e int) string { return clean(t.Nodes[p.Ends[e]].Name + " " + p.Interfaces[e]) }
+			fmt.Fprintf(tw, "%d\t%s\t%s\t%s\n", p.ID, at(e), at(1-e), topology.DescribeDirection(&p.Config[e]))
+		}
+	}
+	return tw.Flush()
+}
+
 func withScenario(f func(*cli.Context, *plan.Scenario) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		e, err := load(c)
@@ -67,6 +125,9 @@ func withScenario(f func(*cli.Context, *plan.Scenario) error) cli.ActionFunc {
 				if err != nil {
 					return err
 				}
+				if sameNetwork(e.Points()) < len(e.Points()) {
+					fmt.Fprintf(c.App.ErrWriter, "the network of the point %s; others have another one: choose by --set 'matrix.%s=[…]'\n", clean(r.Label()), differing(e.Points()))
+				}
 				return f(c, s)
 			}
 		}
@@ -76,10 +137,24 @@ func withScenario(f func(*cli.Context, *plan.Scenario) error) cli.ActionFunc {
 
 func exportTopology(c *cli.Context, s *plan.Scenario) error {
 	type node struct {
-		ID   int     `json:"id"`
-		Name string  `json:"name"`
-		X    float64 `json:"x_m"`
-		Y    float64 `json:"y_m"`
+		ID         int      `json:"id"`
+		Name       string   `json:"name"`
+		X          float64  `json:"x_m"`
+		Y          float64  `json:"y_m"`
+		Radio      bool     `json:"radio"`
+		Bridge     bool     `json:"bridge"`
+		Interfaces []string `json:"interfaces"`
+	}
+	type pipe struct {
+		ID        int     `json:"id"`
+		From      int     `json:"from"`
+		To        int     `json:"to"`
+		Interface string  `json:"interface"` // at from
+		Rate      int64   `json:"rate_bps,omitempty"`
+		Delay     float64 `json:"delay_s"`
+		Loss      float64 `json:"loss"`
+		ETX       float64 `json:"etx,omitempty"` // missing where nothing passes
+		Setting   string  `json:"setting"`
 	}
 	type link struct {
 		From     int      `json:"from"`
@@ -98,10 +173,20 @@ func exportTopology(c *cli.Context, s *plan.Scenario) error {
 		Seed  uint64 `json:"seed"`
 		Nodes []node `json:"nodes"`
 		Links []link `json:"links"`
+		Pipes []pipe `json:"pipes"` // one for each direction
 		Flows []flow `json:"flows"`
 	}{Seed: s.Topology.Seed}
-	for _, n := range s.Topology.Nodes {
-		out.Nodes = append(out.Nodes, node{n.ID, n.Name, float64(n.Position.X), float64(n.Position.Y)})
+	for i, n := range s.Topology.Nodes {
+		out.Nodes = append(out.Nodes, node{n.ID, n.Name, float64(n.Position.X), float64(n.Position.Y), n.Radio, n.Bridge, s.Topology.InterfaceNames(i)})
+	}
+	for _, p := range s.Topology.Pipes {
+		for e, cfg := range p.Config {
+			k := pipe{p.ID, p.Ends[e], p.Ends[1-e], p.Interfaces[e], int64(cfg.Rate), cfg.Delay.Seconds(), cfg.Loss.Mean(), p.ETX(), topology.DescribeDirection(&cfg)}
+			if math.IsInf(k.ETX, 0) {
+				k.ETX = 0
+			}
+			out.Pipes = append(out.Pipes, k)
+		}
 	}
 	for _, l := range s.Topology.Links {
 		k := link{From: l.From, To: l.To, Delivery: l.Delivery, SNR: float64(l.SNR), Usable: l.Usable, Senses: l.Senses}

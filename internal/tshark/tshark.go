@@ -3,6 +3,7 @@ package tshark
 import (
 	"bytes"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,12 +71,13 @@ func Select(t testing.TB, file, filter, to string) {
 	run(t, "-r", file, "-Y", filter, "-w", to)
 }
 
-// Warnings and errors of tshark's expert, by severity (epan/proto.h).
-const suspicious = "_ws.malformed || _ws.expert.severity >= 0x600000"
+// warned selects warnings and errors of tshark's expert, by severity
+// (epan/proto.h).
+const warned = "_ws.expert.severity >= 0x600000"
 
-// Sound fails the test if tshark finds a packet malformed, warns of anything, or
-// if there are no packets. What the filter except selects may be warned of (""
-// = nothing).
+// Sound fails the test if tshark finds a packet malformed or with a wrong
+// checksum, warns of anything, or if there are no packets. What the filter except
+// selects may be warned of ("" = nothing).
 func Sound(t testing.TB, file, except string) {
 	t.Helper()
 	bad := Suspects(t, file, except)
@@ -87,24 +89,37 @@ func Sound(t testing.TB, file, except string) {
 	}
 }
 
-// Suspects describes the packets that tshark finds malformed or warns of, except
-// those that the filter selects. It fails the test if there are no packets.
+// Suspects describes the packets that tshark finds malformed, with a wrong
+// checksum, or warns of; of the last except those that the filter selects. It fails the test if there are no packets.
 func Suspects(t testing.TB, file, except string) (bad []string) {
 	t.Helper()
-	filter := suspicious
+	filter := warned
 	if except != "" {
-		filter = "((" + filter + ") && !(" + except + "))"
+		filter = "(" + warned + " && !(" + except + "))"
 	}
-	rows := Fields(t, file, "frame.number == 1 || "+filter, "_ws.expert.severity", "_ws.malformed", "frame.number", "frame.protocols", "_ws.expert.message")
+	filter = strings.Join(append([]string{"frame.number == 1", "_ws.malformed", filter}, wrong()...), " || ")
+	rows := Fields(t, file, filter, append([]string{"frame.number", "frame.protocols", "_ws.expert.message", "_ws.malformed", "_ws.expert.severity"}, checksums...)...)
 	for _, row := range rows {
-		if row[1] != "" || grave(row[0]) { // the first packet only shows that there are any
-			bad = append(bad, "packet "+strings.Join(row[2:], "; "))
+		// The first packet is there to show that there are any.
+		if row[0] != "1" || row[3] != "" || grave(row[4]) || slices.Contains(row[5:], "0") {
+			bad = append(bad, "packet "+strings.Join(row, "; "))
 		}
 	}
 	if len(rows) == 0 {
 		t.Errorf("tshark finds no packet in %s", file)
 	}
 	return bad
+}
+
+// checksums are the fields that say whether one is wrong (0), right or not
+// checked.
+var checksums = []string{"ip.checksum.status", "tcp.checksum.status", "udp.checksum.status", "wlan.fcs.status"}
+
+func wrong() (filters []string) {
+	for _, c := range checksums {
+		filters = append(filters, c+" == 0")
+	}
+	return filters
 }
 
 // grave says whether one of the severities, as numbers with commas between, is a

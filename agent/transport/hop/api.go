@@ -1,6 +1,10 @@
 package hop
 
-import "github.com/hopbed/hopbed/netem/vtime"
+import (
+	"math"
+
+	"github.com/hopbed/hopbed/netem/vtime"
+)
 
 // NodeID names a node on the wire, end to end and hop by hop.
 type NodeID uint32
@@ -45,8 +49,8 @@ type Port int
 // RadioPort is the radio's port.
 const RadioPort Port = 0
 
-// MaxPorts bounds the ports of a node.
-const MaxPorts = 1 << 16
+// Unlimited is what Radio.Free returns for a queue without limit.
+const Unlimited = math.MaxInt32
 
 // Packet is one datagram to send to the neighbour To through Port. Buf is the
 // Hop packet (header and payload, without IP and UDP) and is valid until the
@@ -60,17 +64,19 @@ type Packet struct {
 
 // Radio tells which interfaces the node has, and how much they take.
 //
-// Port returns the port through which packets to the neighbour leave, 0 to
-// MaxPorts−1. It may change, as the routes may; a block in transfer moves to
-// the new port at its next BSYN.
+// Port returns the port through which packets to the neighbour leave. Ports are
+// numbered without gaps, as far as possible: a Node keeps a record of each. It
+// may change, as the routes may; a block in transfer moves to the new port at
+// its next BSYN.
 //
 // Free is the number of packets that the port's queue for the class takes now;
 // on a wire it is the same for both classes. A Node never sends more. A driver
 // that knows when packets leave the queue calls TxDone; one that sees only the
 // free space need not: the Node then takes the largest Free that it has seen
-// for the queue's size. One of the two is needed: with a Free that is constant
-// and no TxDone the Node believes that data leave at once, BSYNs overtake
-// them, and what the queue drops is given to it again and again.
+// for the queue's size. One of the two is needed (TxDone, where Free is
+// Unlimited): with a Free that is constant and no TxDone the Node believes that
+// data leave at once, BSYNs overtake them, and what the queue drops is given to
+// it again and again.
 type Radio interface {
 	Port(to NodeID) Port
 	Free(p Port, c Class) int

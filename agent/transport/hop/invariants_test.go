@@ -67,6 +67,12 @@ func (w *world) invariants(x *testNode) {
 				w.t.Fatalf("%v: node %d, port %d: %d packets ahead, at most %d", w.now, x.id, p.id, k, most)
 			}
 		}
+		if p.wire {
+			y := w.wires[x.id][p.id-1]
+			if got, own := p.mac[Data].waiting(), y.own(); got != own && w.opt.feedback == exactDone && !y.crowded && n.stats.DrainsTimedOut == 0 && p.mac[Data].sawDone {
+				w.t.Fatalf("%v: node %d, port %d: believes that %d packets wait in a queue of %d, of which %d are its own", w.now, x.id, p.id, got, len(y.queue), own)
+			}
+		}
 		if !p.idle() && !p.active {
 			w.t.Fatalf("%v: node %d forgets port %d", w.now, x.id, p.id)
 		}

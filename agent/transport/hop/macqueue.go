@@ -41,11 +41,10 @@ func (q *macQueue) look(now vtime.Time, free int) {
 
 // unstick gives up waiting when nothing has left for the timeout: the counts
 // are wrong then, and must not stop a flow. It reports whether it did.
-func (q *macQueue) unstick(now vtime.Time, free int, timeout vtime.Duration) bool {
+func (q *macQueue) unstick(now vtime.Time, timeout vtime.Duration) bool {
 	if q.waiting() == 0 || now.Sub(q.progress) < timeout {
 		return false
 	}
-	q.size = max(free, 0)
 	q.advance(now, q.given)
 	return true
 }
@@ -81,25 +80,31 @@ func (n *Node) room(now vtime.Time, p *port, c Class) bool {
 // lookAt reads a queue's free space and draws the conclusions.
 func (n *Node) lookAt(now vtime.Time, p *port, c Class) int {
 	free, q := n.radio.Free(p.id, c), p.queue(c)
-	before := q.left
-	q.look(now, free)
-	if p.wire && q.left != before {
-		p.departed(now, &n.cfg)
+	switch {
+	case p.wire && free >= Unlimited:
+		q.size = free // it says nothing about departures
+	case p.wire && q.sawDone:
+		// Others' packets share a wire's queue, so its free space proves little,
+		// and a wire that is down keeps its queue for as long as it is down: the
+		// driver's count is believed, unless the queue is empty all the same.
+		if q.size = max(q.size, free); free == q.size {
+			q.unstick(now, lookRepair)
+		}
+		return free
+	default:
+		before := q.left
+		q.look(now, free)
+		if p.wire && q.left != before {
+			p.departed(now, &n.cfg)
+		}
 	}
-	if q.unstick(now, free, n.drainTimeout(p, q)) {
+	if q.unstick(now, n.cfg.DrainTimeout) {
+		if !p.wire {
+			q.size = max(free, 0)
+		}
 		n.stats.DrainsTimedOut++
 	}
 	return free
-}
-
-// drainTimeout is how long nothing may leave a queue before the count of what
-// stands in it is taken for wrong. A wire that is down keeps its queue for as
-// long as it is down; a driver that reports its departures is believed.
-func (n *Node) drainTimeout(p *port, q *macQueue) vtime.Duration {
-	if p.wire && q.sawDone {
-		return vtime.Duration(vtime.Never)
-	}
-	return n.cfg.DrainTimeout
 }
 
 // Intervals of looking at the queues again without being told. With TxDone

@@ -262,6 +262,7 @@ func (n *Node) sendData(now vtime.Time, b *block, c Class) Packet {
 func (n *Node) lastGiven(now vtime.Time, b *block) {
 	p := b.port
 	if p.wire && !b.micro {
+		b.lastAnswer = now // the grant lasts from the last packet, not from its beginning
 		n.drained(now, b)
 		n.pump(now, b.f) // the next block is announced behind it
 		return

@@ -248,7 +248,11 @@ func (n *Node) sendExpired(now vtime.Time, b *block) {
 	} else if b.granted {
 		b.interval = min(2*b.interval, n.pollCeil(b))
 	} else {
-		b.interval = min(max(2*b.interval, n.cfg.BSYNFloor), n.cfg.BSYNCeil)
+		b.interval *= 2
+		if !b.port.wire { // where nobody contends, repeating costs next to nothing
+			b.interval = max(b.interval, n.cfg.BSYNFloor)
+		}
+		b.interval = min(b.interval, n.cfg.BSYNCeil)
 	}
 	n.owe(b, oweBSYN)
 }
@@ -276,18 +280,28 @@ func (n *Node) onBACK(now vtime.Time, from NodeID, m *message) {
 		n.stats.Unexpected++
 	case full:
 		// True whatever round it answers.
+		if b.port.wire && m.attempt == b.attempt && b.tx == txPolling {
+			n.measure(now, b)
+		}
 		n.passOn(now, b)
 	case m.attempt != b.attempt || b.tx != txRequest && b.tx != txPolling:
 		// It answers an older round (or the receiver repeated itself while
 		// this round is under way): what it misses may be on its way.
 		n.stats.Unexpected++
 	default:
-		if b.tries == 1 && b.granted {
-			f.srtt.sample(now.Sub(b.bsynAt)) // Karn: not when repeated
-		} else if b.granted && b.port.wire {
-			f.srtt.backoff = b.interval // RFC 6298, 5.5–5.7: kept until there is a sample
-		}
+		n.measure(now, b)
 		n.nextRound(now, b, m.data)
+	}
+}
+
+// measure takes the time from a round's BSYN to its answer.
+func (n *Node) measure(now vtime.Time, b *block) {
+	switch {
+	case !b.granted:
+	case b.tries == 1:
+		b.f.srtt.sample(now.Sub(b.bsynAt)) // Karn: not when repeated
+	case b.port.wire:
+		b.f.srtt.miss(b.interval)
 	}
 }
 

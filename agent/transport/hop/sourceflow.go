@@ -90,10 +90,13 @@ func (n *Node) shrink(b *block, size int) {
 
 // acknowledge frees a source's block that the destination has, or that the
 // first hop has where nothing is repeated end to end.
-func (n *Node) acknowledge(b *block) {
+func (n *Node) acknowledge(now vtime.Time, b *block) {
 	f := b.f
 	if b.active() || b.tx == txHeld {
 		f.stats.BlocksSent++ // the BACK was lost, the block was not
+	}
+	if b.tx == txPolling && b.port.wire && b.next == f.key.Dst {
+		n.measure(now, b) // the destination has answered before the BSYN came
 	}
 	n.free(b)
 	f.stats.BlocksAcked++

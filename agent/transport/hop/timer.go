@@ -109,17 +109,37 @@ func (q *timers) down(i int) {
 
 // rtt smooths BSYN→BACK times as RFC 6298 smooths round trips (α = 1/8).
 type rtt struct {
-	srtt    vtime.Duration
-	backoff vtime.Duration // wires: the interval that an answer without a sample needed
+	srtt vtime.Duration
+
+	// Wires: answers in a row that gave no sample, and while there is no srtt the
+	// interval that the last one of them needed.
+	missed  int
+	backoff vtime.Duration
 }
 
 func (r *rtt) sample(d vtime.Duration) {
-	r.backoff = 0
+	r.missed, r.backoff = 0, 0
 	if r.srtt == 0 {
 		r.srtt = max(d, 1)
 		return
 	}
 	r.srtt += (d - r.srtt) / 8
+}
+
+// maxMissed is the number of answers in a row without a sample after which the
+// srtt is taken for too small: at a loss of 20 % either way one in 3,500.
+const maxMissed = 8
+
+// miss takes an answer to a repeated BSYN. A wire may be longer than any timer
+// that was tried: the interval is kept until there is a sample (RFC 6298,
+// 5.5–5.7), but only then, because control is lost on wires like anything else.
+func (r *rtt) miss(interval vtime.Duration) {
+	if r.missed++; r.missed >= maxMissed {
+		r.srtt, r.missed = 0, 0
+	}
+	if r.srtt == 0 {
+		r.backoff = interval
+	}
 }
 
 // pollInterval is the first wait for a bitmap: 3 × srtt within the bounds.
@@ -129,10 +149,14 @@ func (n *Node) pollInterval(b *block) vtime.Duration {
 }
 
 // pollCeil bounds the wait for a bitmap. The answer of a radio's neighbour
-// takes no longer than PollCeil allows; a wire may be as long as it likes.
+// takes no longer than PollCeil; a wire is as long as it was measured to be.
 func (n *Node) pollCeil(b *block) vtime.Duration {
-	if b.port.wire {
+	switch r := &b.f.srtt; {
+	case !b.port.wire:
+		return n.cfg.PollCeil
+	case r.srtt == 0:
 		return max(n.cfg.PollCeil, n.cfg.BSYNCeil)
+	default:
+		return max(n.cfg.PollCeil, 3*r.srtt)
 	}
-	return n.cfg.PollCeil
 }

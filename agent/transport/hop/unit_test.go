@@ -191,7 +191,7 @@ func TestMACQueue(t *testing.T) {
 	if q.look(7, 4); q.left != 5 {
 		t.Errorf("left = %d, the packet is behind 5 of others", q.left)
 	}
-	if q.unstick(100, 4, 1000) || !q.unstick(1100, 4, 1000) || q.left != 6 {
+	if q.unstick(100, 1000) || !q.unstick(1100, 1000) || q.left != 6 {
 		t.Errorf("a count that stands still must be given up after the timeout, not before: %+v", q)
 	}
 }

@@ -206,6 +206,7 @@ func (n *Node) onE2E(now vtime.Time, m *message) {
 	}
 	n.oweE2E(f, m.block, m.sent, m.ttl-1)
 	n.pump(now, f)
+	n.hasten(now, f)
 	n.regrant(now)
 }
 
@@ -230,10 +231,11 @@ func (n *Node) sourceE2E(now vtime.Time, f *flow, m *message) {
 	for i := len(f.blocks) - 1; i >= 0; i-- {
 		b := f.blocks[i]
 		if b.id < m.cum || b.id-m.cum < MaxWindow && m.sack>>(b.id-m.cum)&1 != 0 {
-			n.acknowledge(b)
+			n.acknowledge(now, b)
 		}
 	}
 	n.settle(now, f)
 	n.pump(now, f)
+	n.hasten(now, f)
 	n.settle(now, f)
 }

@@ -10,8 +10,8 @@ import (
 
 // world is a network of Nodes in virtual time: links with loss, delay,
 // reordering and duplication, and a MAC per node with two finite queues, of
-// which the control queue is served first. There is no shared medium here:
-// that is what the simhop package tests with.
+// which the control queue is served first; and wires (wires_test.go). There is
+// no shared medium here: that is what the simhop package tests with.
 type world struct {
 	t     testing.TB
 	now   vtime.Time
@@ -23,6 +23,7 @@ type world struct {
 	// there is no link. down[i] cuts a node off.
 	loss  [][]float64
 	down  []bool
+	wires [][]*wire // per node, by slot
 	opt   worldOptions
 	check bool
 	trace func(from, to NodeID, pkt []byte, lost bool)
@@ -144,11 +145,22 @@ func (n *testNode) NextHop(dst NodeID) (NodeID, bool) {
 	return h, ok
 }
 
-// Port implements Radio.
-func (n *testNode) Port(NodeID) Port { return RadioPort }
+// Port implements Radio: the wire to a neighbour, if there is one that is not
+// out of use.
+func (n *testNode) Port(to NodeID) Port {
+	for _, x := range n.w.wires[n.id] {
+		if x.to == to && !x.avoid {
+			return x.port
+		}
+	}
+	return RadioPort
+}
 
 // Free implements Radio.
-func (n *testNode) Free(_ Port, c Class) int {
+func (n *testNode) Free(p Port, c Class) int {
+	if p != RadioPort {
+		return n.w.wires[n.id][p-1].free()
+	}
 	return n.w.opt.queue[c] - len(n.queues[c])
 }
 
@@ -164,7 +176,7 @@ func newWorld(t testing.TB, seed uint64, k int, cfg Config, opt worldOptions) *w
 	if opt.arqTries == 0 {
 		opt.arqTries = 1
 	}
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), opt: opt, check: true, down: make([]bool, k)}
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), opt: opt, check: true, down: make([]bool, k), wires: make([][]*wire, k)}
 	for i := range k {
 		w.loss = append(w.loss, make([]float64, k))
 		for j := range k {
@@ -182,6 +194,9 @@ func (w *world) boot(i NodeID, cfg Config) {
 	w.t.Helper()
 	cfg.ID = i
 	x := &testNode{w: w, id: i, next: make(map[NodeID]NodeID), timerAt: vtime.Never}
+	for _, y := range w.wires[i] {
+		y.crowded = y.crowded || len(y.queue) > 0 // what its old life sent is a stranger's
+	}
 	if old := w.nodes[i]; old != nil {
 		x.next, x.app = old.next, old.app
 		old.n = nil
@@ -220,7 +235,7 @@ func (w *world) route() {
 		for range w.nodes {
 			for i := range w.nodes {
 				for j := range w.nodes {
-					if w.loss[i][j] >= 0 && !w.down[j] && dist[j]+1 < dist[i] {
+					if w.joined(i, j) && !w.down[j] && dist[j]+1 < dist[i] {
 						dist[i] = dist[j] + 1
 					}
 				}
@@ -228,7 +243,7 @@ func (w *world) route() {
 		}
 		for i, x := range w.nodes {
 			for j := range w.nodes {
-				if i != d && w.loss[i][j] >= 0 && dist[j] == dist[i]-1 {
+				if i != d && w.joined(i, j) && dist[j] == dist[i]-1 {
 					x.next[NodeID(d)] = NodeID(j)
 					break
 				}
@@ -267,6 +282,10 @@ func (w *world) flush(x *testNode) {
 		p, ok := x.n.Poll(w.now)
 		if !ok {
 			break
+		}
+		if p.Port != RadioPort {
+			w.wires[x.id][p.Port-1].send(p)
+			continue
 		}
 		if len(x.queues[p.Class]) >= w.opt.queue[p.Class] {
 			w.t.Fatalf("%v: node %d sends into a full %v queue", w.now, x.id, p.Class)

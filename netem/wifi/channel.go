@@ -46,12 +46,9 @@ type Channel struct {
 	threshold bool
 	noise     int64
 	senseAt   int64   // carrier sense is busy at this sum
-	lockAt    int64   // no receiver locks below
+	lockAt    int64   // no receiver locks below; 0 in the threshold models
 	capture   float64 // ratio; +Inf = off
 	noiseDBm  float64
-	// locks are the lockRatio of data and control frames, which Delivery needs for
-	// every pair; zero where receptions do not go by error rates.
-	locks [2]float64
 }
 
 // NewChannel computes the channel of nodes at pos. mac gives the standard and
@@ -99,7 +96,6 @@ func NewChannel(seed uint64, r Radio, mac MAC, pos []Position, mute ...int) (*Ch
 
 func (c *Channel) logDistance(seed uint64, r Radio, pos []Position, silent []bool) error {
 	c.noise = powerUnit
-	c.locks = [2]float64{lockRatio(&c.phy, c.phy.data), lockRatio(&c.phy, c.phy.control)}
 	decode := c.phy.decodeRatio(c.phy.data)
 	c.senseAt = units(fmath.ToDB(decode) + float64(r.Sense))
 	c.lockAt = min(c.senseAt, units(fmath.ToDB(decode)))
@@ -147,7 +143,7 @@ func (c *Channel) logDistance(seed uint64, r Radio, pos []Position, silent []boo
 
 func (c *Channel) disk(r Radio, pos []Position, silent []bool) {
 	c.threshold = true
-	c.senseAt, c.lockAt = 1, 1
+	c.senseAt, c.lockAt = 1, 0
 	for i := range pos {
 		for j := range pos {
 			if i == j || silent[i] || silent[j] {
@@ -208,7 +204,7 @@ func (c *Channel) Delivery(from, to int, n vtime.Bytes, rate vtime.BitRate) floa
 		return 0
 	}
 	g := float64(l.power) / float64(c.noise)
-	if l.power < c.lockAt || g < c.lockRatio(md) {
+	if l.power < c.lockAt || g < c.phy.plcpMode(md).lock() {
 		return 0
 	}
 	return c.phy.frameSuccess(md, c.phy.mpdu(n), g)
@@ -230,19 +226,3 @@ func (c *Channel) RxPower(i, j int) vtime.DBm {
 // interference; in the disk and matrix models the margin above the decoding
 // threshold.
 func (c *Channel) SNR(i, j int) vtime.Decibel { return vtime.Decibel(c.snr[i*c.n+j]) }
-
-func (c *Channel) lockRatio(m *mode) float64 {
-	switch m {
-	case c.phy.data:
-		return c.locks[0]
-	case c.phy.control:
-		return c.locks[1]
-	}
-	return lockRatio(&c.phy, m)
-}
-
-// lockRatio is the ratio below which a receiver does not synchronise: less than
-// half of the PLCP headers would decode.
-func lockRatio(p *phy, m *mode) float64 {
-	return bisect(func(g float64) float64 { return p.headerSuccess(m, g) }, 0.5)
-}

@@ -1,6 +1,8 @@
 package wifi
 
 import (
+	"math/bits"
+
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -13,19 +15,29 @@ import (
 // sense brings the physical carrier sense up to date after the receiver or
 // transmitter changed.
 func (m *Medium) sense(s *station, now vtime.Time) {
-	busy := s.transmitting || s.rx.sig != nil || s.sensed >= m.ch.senseAt
-	if busy == s.busy {
-		return
+	switch busy := m.hears(s.receiver); {
+	case busy && !s.busy:
+		m.turnBusy(s, now)
+	case !busy && s.busy:
+		m.turnIdle(s, now)
 	}
-	s.busy = busy
-	if busy {
-		s.busySince = now
-		s.eifs = false
+}
+
+// hears is what physical carrier sense says.
+func (m *Medium) hears(r *receiver) bool {
+	return r.transmitting || r.locked() || r.sensed >= m.ch.senseAt
+}
+
+func (m *Medium) turnBusy(s *station, now vtime.Time) {
+	s.busy, s.busySince, s.eifs = true, now, false
+	if s.counting {
 		m.freeze(s, now.Add(s.phy.detect))
-		return
 	}
+}
+
+func (m *Medium) turnIdle(s *station, now vtime.Time) {
+	s.busy, s.idleFrom = false, now
 	s.busyTime += now.Sub(s.busySince)
-	s.idleFrom = now
 	m.resume(s, now)
 }
 
@@ -38,18 +50,13 @@ func (m *Medium) sense(s *station, now vtime.Time) {
 // the boundary at which another one begins counts. DCF (9.3.4.3): a slot counts
 // when it was idle to its end, so the first boundary, the end of DIFS, does not.
 func (m *Medium) freeze(s *station, limit vtime.Time) {
-	if !s.counting {
-		return
-	}
 	s.counting = false
 	if s.pending == 0 {
 		return
 	}
 	keep := s.timerFor == timerAccess && s.timerAt < limit
-	for ac := range s.queues {
-		if s.pending&(1<<ac) == 0 {
-			continue
-		}
+	for p := s.pending; p != 0; p &= p - 1 {
+		ac := bits.TrailingZeros8(p)
 		q := &s.queues[ac]
 		if keep && q.packets > 0 && m.accessTime(s, q) <= s.timerAt {
 			s.commit |= 1 << ac
@@ -102,8 +109,8 @@ func (m *Medium) resume(s *station, now vtime.Time) {
 // arm sets the access timer to the earliest access of the waiting queues.
 func (m *Medium) arm(s *station, now vtime.Time) {
 	at := vtime.Never
-	for ac := range s.queues {
-		if q := &s.queues[ac]; q.packets > 0 {
+	for p := s.pending; p != 0; p &= p - 1 {
+		if q := &s.queues[bits.TrailingZeros8(p)]; q.packets > 0 {
 			at = min(at, max(now, m.accessTime(s, q)))
 		}
 	}
@@ -128,7 +135,7 @@ func (m *Medium) setNav(s *station, until vtime.Time) {
 // RTS. If the receiver has not locked since, the exchange did not take place and
 // the NAV that the RTS set is void (802.11-2012 9.3.2.4).
 func (m *Medium) navReset(s *station, now vtime.Time) {
-	if s.nav != s.navFromRts || s.nav <= now || s.rx.sig != nil || s.lockedAt > s.navTimerAt.Add(-s.navWait()) {
+	if s.nav != s.navFromRts || s.nav <= now || s.locked() || s.lockedAt > s.navTimerAt.Add(-s.navWait()) {
 		return
 	}
 	s.nav = now
@@ -147,7 +154,8 @@ func (m *Medium) access(s *station, now vtime.Time) {
 	if s.counting {
 		// Own transmission: the boundaries up to now count for the other queues,
 		// later ones do not; all that end now contend inside the station.
-		for ac := range s.queues {
+		for p := s.pending; p != 0; p &= p - 1 {
+			ac := bits.TrailingZeros8(p)
 			if q := &s.queues[ac]; q.packets > 0 && m.accessTime(s, q) <= now {
 				s.commit |= 1 << ac
 			}

@@ -141,8 +141,7 @@ func (t *errorTable) lnBit(g float64) float64 {
 // headerSuccess returns the probability that the PLCP header survives at a
 // constant ratio.
 func (p *phy) headerSuccess(m *mode, g float64) float64 {
-	hm, bits := p.plcpMode(m)
-	return fmath.Exp(float64(float64(bits) * hm.table().lnBit(g)))
+	return p.plcpMode(m).headerSuccess(g)
 }
 
 // frameSuccess returns the probability that an MPDU of n bytes survives at a

@@ -20,9 +20,9 @@ func (s *station) wantsAck(q *access, f *Frame) bool {
 // dataMode is the rate of a data frame: broadcast goes at the basic rate.
 func (s *station) dataMode(f *Frame) (*mode, *shape) {
 	if f.Dst == Broadcast {
-		return s.phy.control, &s.control
+		return s.phy.control, &s.shapes[shapeControl]
 	}
-	return s.phy.data, &s.data
+	return s.phy.data, &s.shapes[shapeData]
 }
 
 func (s *station) dataTime(f *Frame) vtime.Duration {
@@ -44,7 +44,7 @@ func (s *station) guarded(f *Frame) bool {
 // exchangeTime is the duration of one frame within a burst, its CTS-to-self and
 // its ACK included.
 func (s *station) exchangeTime(q *access, f *Frame) vtime.Duration {
-	d := s.dataTime(f)
+	d := f.air
 	if s.guarded(f) {
 		d += s.phy.ctsMy + s.phy.sifs
 	}
@@ -63,7 +63,7 @@ func (s *station) fits(q *access, f *Frame, t vtime.Time) bool {
 // at t: its ACK and, when the burst goes on, the next frame's exchange (single
 // protection, 802.11-2012 8.2.5.2).
 func (s *station) dataNav(q *access, f *Frame, t vtime.Time) vtime.Duration {
-	end := t.Add(s.dataTime(f))
+	end := t.Add(f.air)
 	nav := vtime.Duration(0)
 	if s.wantsAck(q, f) {
 		nav = s.phy.sifs + s.phy.ack
@@ -86,7 +86,7 @@ func (m *Medium) sendNext(s *station, now vtime.Time) {
 		switch {
 		case s.firstOfTxop && s.usesRts(f):
 			data := now.Add(s.phy.rts + sifs + s.phy.cts + sifs)
-			nav := 2*sifs + s.phy.cts + s.dataTime(f) + s.dataNav(q, f, data)
+			nav := 2*sifs + s.phy.cts + f.air + s.dataNav(q, f, data)
 			md, sh := s.rtsMode()
 			st.RTS++
 			st.AirTime += s.phy.rts
@@ -95,9 +95,9 @@ func (m *Medium) sendNext(s *station, now vtime.Time) {
 			return
 		case s.guarded(f):
 			data := now.Add(s.phy.ctsMy + sifs)
-			nav := sifs + s.dataTime(f) + s.dataNav(q, f, data)
+			nav := sifs + f.air + s.dataNav(q, f, data)
 			st.AirTime += s.phy.ctsMy
-			s.sig = signal{kind: KindCtsSelf, dst: s.id, mode: s.phy.protect, shape: &s.protect, nav: nav}
+			s.sig = signal{kind: KindCtsSelf, dst: s.id, mode: s.phy.protect, shape: &s.shapes[shapeProtect], nav: nav}
 			m.transmit(s, now, s.phy.ctsMy)
 			return
 		}
@@ -107,7 +107,7 @@ func (m *Medium) sendNext(s *station, now vtime.Time) {
 		st.Retries++
 	}
 	md, sh := s.dataMode(f)
-	d := s.dataTime(f)
+	d := f.air
 	st.AirTime += d
 	s.sig = signal{kind: KindData, dst: int32(f.Dst), ac: s.cur, wantAck: s.wantsAck(q, f), retry: f.sent, frame: f, mode: md, shape: sh, nav: s.dataNav(q, f, now)}
 	f.sent = true
@@ -116,9 +116,9 @@ func (m *Medium) sendNext(s *station, now vtime.Time) {
 
 func (s *station) rtsMode() (*mode, *shape) {
 	if s.phy.protect != nil {
-		return s.phy.protect, &s.protect
+		return s.phy.protect, &s.shapes[shapeProtect]
 	}
-	return s.phy.control, &s.control
+	return s.phy.control, &s.shapes[shapeControl]
 }
 
 // transmit puts s.sig on the air for d.
@@ -126,17 +126,15 @@ func (m *Medium) transmit(s *station, now vtime.Time, d vtime.Duration) {
 	m.dropReception(s, now)
 	sig := &s.sig
 	sig.src, sig.start, sig.end = s.id, now, now.Add(d)
+	sh := sig.shape
+	sig.headerFrom, sig.headerTo, sig.payloadTo = now.Add(sh.headerStart), now.Add(sh.headerEnd), sig.end.Add(-sh.extension)
 	s.transmitting, s.txSince = true, now
 	if m.monitor != nil {
 		m.observe(s)
 	}
 	m.sense(s, now)
 	s.eifs = false
-	ls := m.ch.links[s.id]
-	for i := range ls {
-		l := &ls[i]
-		m.rxStart(&m.stations[l.to], sig, l, now)
-	}
+	m.spread(sig, now)
 	m.setTimer(s, timerTxEnd, sig.end)
 }
 
@@ -144,10 +142,7 @@ func (m *Medium) transmit(s *station, now vtime.Time, d vtime.Duration) {
 // transmitter itself.
 func (m *Medium) txEnd(s *station, now vtime.Time) {
 	sig := &s.sig
-	ls := m.ch.links[s.id]
-	for i := range ls {
-		m.rxEnd(&m.stations[ls[i].to], sig, &ls[i], i, now)
-	}
+	m.fade(sig, now)
 	if m.recorder != nil {
 		m.landed(s, now)
 	}
@@ -189,9 +184,11 @@ func (s *station) countFate(sig *signal) {
 // (PHY-RXSTART), its end decides (802.11-2012 9.3.2.8): so an ACK that ends on
 // this very nanosecond counts, whichever event comes first.
 func (m *Medium) timeout(s *station, now vtime.Time) {
-	if r := s.rx.sig; r != nil && r.start.Add(s.phy.rxStartDelay(r.mode)) <= now {
-		s.late = true
-		return
+	if s.locked() {
+		if r := &m.stations[s.from].sig; r.start.Add(s.phy.rxStartDelay(r.mode)) <= now {
+			s.late = true
+			return
+		}
 	}
 	m.unanswered(s, now)
 }
@@ -248,7 +245,7 @@ func (m *Medium) proceed(s *station, now vtime.Time) {
 // respond sends the ACK or CTS that is due SIFS after the frame it answers,
 // whatever carrier sense says (802.11-2012 9.3.2.8).
 func (m *Medium) respond(s *station, now vtime.Time) {
-	s.sig = signal{kind: s.respKind, dst: s.respTo, mode: s.phy.control, shape: &s.control, nav: s.respNav}
+	s.sig = signal{kind: s.respKind, dst: s.respTo, mode: s.phy.control, shape: &s.shapes[shapeControl], nav: s.respNav}
 	d := s.phy.ack
 	if s.respKind == KindCts {
 		d = s.phy.cts

@@ -30,6 +30,7 @@ type Frame struct {
 	Enqueued vtime.Time
 	Attempts int
 
+	air      vtime.Duration // time on the air
 	seq      uint32
 	failures int    // towards the retry limit; internal collisions included
 	sent     bool   // its data was on the air before

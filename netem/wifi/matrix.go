@@ -30,7 +30,7 @@ func NewMatrixChannel(delivery [][]float64, sense, interfere [][]bool) (*Channel
 			return nil, err
 		}
 	}
-	c := &Channel{n: n, threshold: true, senseAt: 1, lockAt: 1, capture: math.Inf(1), links: make([][]link, n), snr: make([]float64, n*n)}
+	c := &Channel{n: n, threshold: true, senseAt: 1, capture: math.Inf(1), links: make([][]link, n), snr: make([]float64, n*n)}
 	for i := range delivery {
 		for j, p := range delivery[i] {
 			if i == j {

@@ -10,19 +10,21 @@ import (
 // Medium runs the MACs of all nodes over one channel. It is driven by the
 // engine's events and by its methods, all on one thread.
 type Medium struct {
-	eng      *des.Engine
-	ch       *Channel
-	seed     uint64
-	sink     Sink
-	stations []station
-	links    [][]linkState // parallel to ch.links
-	active   []*station    // stations with a timer
-	calls    []call        // upcalls of the current event
-	flushing bool
-	pool     *Frame
-	monitor  Monitor
-	recorder Recorder     // the monitor, if it is one
-	seen     Transmission // reused for the monitor
+	eng       *des.Engine
+	ch        *Channel
+	seed      uint64
+	sink      Sink
+	stations  []station
+	receivers []receiver    // of the stations
+	links     [][]linkState // parallel to ch.links
+	hearers   [][]hearer    // parallel to ch.links
+	active    []*station    // stations with a timer, and some that had one
+	calls     []call        // upcalls of the current event
+	flushing  bool
+	pool      *Frame
+	monitor   Monitor
+	recorder  Recorder     // the monitor, if it is one
+	seen      Transmission // reused for the monitor
 }
 
 // linkState is the state of a link's receiving side.
@@ -30,7 +32,11 @@ type linkState struct {
 	last  [NumAC]uint32 // sequence number of the last frame received (duplicate detection)
 	loss  float64
 	draws *des.Stream // of SetLoss
+	alone [numShape]lnBits
 }
+
+// lnBits is ln(1−BER) of the bits of a frame that nothing interferes with.
+type lnBits struct{ header, payload float64 }
 
 // NewMedium returns the medium of the channel's nodes. macs has one entry per
 // node, or one entry for all. All nodes follow one standard.
@@ -40,20 +46,23 @@ func NewMedium(eng *des.Engine, seed uint64, ch *Channel, macs []MAC, sink Sink)
 	}
 	macs = append([]MAC(nil), macs...)
 	phys := make([]phy, len(macs))
+	forms := make([]shapes, len(macs))
 	for i := range macs {
 		if err := macs[i].Validate(); err != nil {
 			return nil, fmt.Errorf("medium: node %d: %w", i, err)
 		}
 		phys[i], _ = newPHY(&macs[i]) // Validate has built it once without an error
+		forms[i] = newShapes(&phys[i])
 		if std := macs[i].Standard; std != macs[0].Standard || !ch.threshold && std != ch.std {
 			return nil, fmt.Errorf("medium: node %d speaks %v on a channel of %v: one channel has one standard", i, std, ch.standard(macs[0].Standard))
 		}
 	}
-	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink, stations: make([]station, ch.n), links: make([][]linkState, ch.n)}
+	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink,
+		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][]hearer, ch.n)}
 	for i := range m.stations {
 		k := i % len(macs)
-		m.links[i] = make([]linkState, len(ch.links[i]))
-		m.initStation(&m.stations[i], i, &macs[k], &phys[k])
+		m.initStation(&m.stations[i], i, &macs[k], &phys[k], &forms[k])
+		m.initLinks(i)
 	}
 	return m, nil
 }
@@ -65,12 +74,10 @@ func (c *Channel) standard(first Standard) Standard {
 	return c.std
 }
 
-func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy) {
-	s.id, s.up, s.mac, s.phy, s.activeIndex = int32(i), true, mac, p, -1
-	s.data, s.control = newShape(p, p.data), newShape(p, p.control)
-	if p.protect != nil {
-		s.protect = newShape(p, p.protect)
-	}
+func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy, forms *shapes) {
+	s.receiver = &m.receivers[i]
+	s.up, s.from = true, -1
+	s.id, s.mac, s.phy, s.shapes = int32(i), mac, p, forms
 	s.draws.Reseed(m.seed, fmt.Sprintf("wifi/%d/backoff", i))
 	s.errors.Reseed(m.seed, fmt.Sprintf("wifi/%d/reception", i))
 	now := m.eng.Now()
@@ -84,17 +91,39 @@ func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy) {
 	s.stats.Since = now
 }
 
+// initLinks lists who hears station i, and evaluates the bit error rates of what it
+// sends to a receiver that hears nothing else, the most common case.
+func (m *Medium) initLinks(i int) {
+	links := m.ch.links[i]
+	m.links[i], m.hearers[i] = make([]linkState, len(links)), make([]hearer, len(links))
+	for k := range links {
+		l := &links[k]
+		m.hearers[i][k] = hearer{receiver: &m.receivers[l.to], power: l.power, sense: l.sense, to: l.to, decodes: l.decodes}
+		if m.ch.threshold || l.power < m.ch.lockAt {
+			continue
+		}
+		signal, rest := float64(l.power), float64(m.ch.noise)
+		for f := range m.stations[i].shapes {
+			sh := &m.stations[i].shapes[f]
+			if sh.header == nil || signal >= float64(sh.perfect*rest) {
+				continue
+			}
+			g := signal / rest
+			m.links[i][k].alone[f] = lnBits{header: sh.header.lnBit(g), payload: sh.payload.lnBit(g)}
+		}
+	}
+}
+
 // Fire is the entry of the engine's events.
 func (m *Medium) Fire(now vtime.Time, arg uint64) {
 	s := &m.stations[arg>>8]
 	kind := timerKind(arg & 0xff)
 	if kind == timerNav {
 		s.navTimer = 0
-		m.deactivate(s)
 		m.navReset(s, now)
 		return
 	}
-	m.timerGone(s)
+	s.timerFor = timerNone
 	switch kind {
 	case timerAccess:
 		m.access(s, now)

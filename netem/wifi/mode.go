@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hopbed/hopbed/netem/des/fmath"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -30,11 +31,15 @@ type mode struct {
 	mod   modulation
 	code  codeRate
 	table func() *errorTable
+	// lock is the ratio below which no receiver synchronises to a PLCP header at
+	// this rate: less than half of the headers would decode.
+	lock func() float64
 }
 
 func newMode(rate vtime.BitRate, dsss bool, mod modulation, code codeRate) *mode {
 	m := &mode{rate: rate, dsss: dsss, mod: mod, code: code}
 	m.table = sync.OnceValue(func() *errorTable { return buildTable(m) })
+	m.lock = sync.OnceValue(func() float64 { return bisect(m.headerSuccess, 0.5) })
 	return m
 }
 
@@ -91,13 +96,27 @@ func modeOf(s Standard, r vtime.BitRate) (*mode, error) {
 }
 
 // plcpMode is the rate of a frame's PLCP header (DSSS: PLCP header; OFDM: the
-// SIGNAL symbol), with its number of bits.
-func (p *phy) plcpMode(m *mode) (*mode, int) {
+// SIGNAL symbol).
+func (p *phy) plcpMode(m *mode) *mode {
 	switch {
 	case !m.dsss:
-		return ofdmModes[0], 24
+		return ofdmModes[0]
 	case p.plcp(m) < 192*vtime.Microsecond:
-		return dsssModes[1], 48
+		return dsssModes[1]
 	}
-	return dsssModes[0], 48
+	return dsssModes[0]
+}
+
+// headerBits is the number of bits of a PLCP header sent at the rate.
+func (m *mode) headerBits() int {
+	if m.dsss {
+		return 48
+	}
+	return 24
+}
+
+// headerSuccess returns the probability that a PLCP header at the rate survives at
+// the constant ratio g.
+func (m *mode) headerSuccess(g float64) float64 {
+	return fmath.Exp(float64(float64(m.headerBits()) * m.table().lnBit(g)))
 }

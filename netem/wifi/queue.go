@@ -56,6 +56,7 @@ func (m *Medium) Enqueue(f *Frame) bool {
 		m.FreeFrame(f)
 		return false
 	}
+	f.air = s.dataTime(f)
 	s.seq++
 	f.seq, f.Enqueued, f.Attempts, f.failures, f.sent, f.next = s.seq, now, 0, 0, false, nil
 	m.countQueue(s, f.AC, now)
@@ -149,7 +150,7 @@ func (m *Medium) Stats(node int) *NodeStats {
 		s.txTime += now.Sub(s.txSince)
 		s.txSince = now
 	}
-	if s.rx.sig != nil {
+	if s.locked() {
 		s.rxTime += now.Sub(s.rxSince)
 		s.rxSince = now
 	}

@@ -14,58 +14,115 @@ const (
 	rxOK
 )
 
-// rxStart lets a signal begin at a receiver.
-func (m *Medium) rxStart(s *station, sig *signal, l *link, now vtime.Time) {
-	if r := &s.rx; r.sig != nil {
-		m.closeSegment(s, now)
-		if m.ch.threshold && !m.ch.captures(r.power, s.energy+l.power-r.power) {
-			r.bad = true
+// spread lets a signal begin at every receiver within reach.
+func (m *Medium) spread(sig *signal, now vtime.Time) {
+	ch := m.ch
+	hearers := m.hearers[sig.src]
+	for k := range hearers {
+		h := &hearers[k]
+		r := h.receiver
+		if !r.busy {
+			other := r.energy
+			r.energy += h.power
+			r.sensed += h.sense
+			if h.power >= ch.lockAt && r.up && m.audible(sig, h, other) {
+				m.lock(r, sig, h, k, other, now)
+			}
+			if r.locked() || r.sensed >= ch.senseAt {
+				m.turnBusy(&m.stations[h.to], now)
+			}
+			continue
+		}
+		if r.locked() {
+			m.closeSegment(r, now)
+			if ch.threshold && !ch.captures(r.power, r.energy+h.power-r.power) {
+				r.bad = true
+			}
+		}
+		other := r.energy
+		r.energy += h.power
+		r.sensed += h.sense
+		switch {
+		case r.transmitting:
+			sig.missed(h, fateCollision)
+		case h.power >= ch.lockAt && r.up && m.audible(sig, h, other) && m.takes(sig, h, other, now):
+			m.lock(r, sig, h, k, other, now)
 		}
 	}
-	s.energy += l.power
-	s.sensed += l.sense
-	if !s.up || s.transmitting {
-		sig.missed(s, fateCollision)
-	} else if l.power >= m.ch.lockAt || m.ch.threshold {
-		m.tryLock(s, sig, l, now)
+}
+
+// fade lets a signal end at every receiver within reach.
+func (m *Medium) fade(sig *signal, now vtime.Time) {
+	hearers := m.hearers[sig.src]
+	for k := range hearers {
+		h := &hearers[k]
+		r := h.receiver
+		if r.locked() {
+			m.closeSegment(r, now)
+			if r.from == sig.src {
+				m.rxEnd(&m.stations[h.to], sig, k, now)
+			}
+		}
+		r.energy -= h.power
+		r.sensed -= h.sense
+		if r.busy && !m.hears(r) {
+			m.turnIdle(&m.stations[h.to], now)
+		}
 	}
-	m.sense(s, now)
 }
 
 // missed records why the intended receiver cannot receive the frame.
-func (sig *signal) missed(s *station, why fate) {
-	if sig.dst == s.id && s.up {
+func (sig *signal) missed(h *hearer, why fate) {
+	if sig.dst == h.to && h.up {
 		sig.fate = why
 	}
 }
 
-// tryLock decides whether a receiver synchronises to the signal that has just
-// begun. An idle receiver locks when the PLCP header has a chance. While the
-// receiver is still acquiring the preamble of another frame the stronger one wins;
-// later only a signal above the capture threshold takes it over.
-func (m *Medium) tryLock(s *station, sig *signal, l *link, now vtime.Time) {
-	ch := m.ch
-	other := s.energy - l.power
-	if !ch.audible(sig, l, other) {
-		if ch.audible(sig, l, 0) {
-			sig.missed(s, fateCollision)
-		}
-		return
+// audible decides whether a receiver can synchronise to the signal that has just
+// begun: the PLCP header has a chance against the given interference. In the disk
+// and matrix models it can whenever it senses the signal: the power comparison
+// decides about the frame as a whole.
+func (m *Medium) audible(sig *signal, h *hearer, other int64) bool {
+	if m.ch.threshold {
+		return h.decodes || h.sense > 0
 	}
-	if s.rx.sig != nil {
-		stronger := l.power > s.rx.power
-		acquiring := stronger && now < s.lockedAt.Add(s.phy.detect)
-		if !acquiring && !(stronger && ch.captures(l.power, other)) {
-			sig.missed(s, fateCollision)
-			return
-		}
-		if !acquiring {
-			s.stats.Captured++
-		}
-		m.dropReception(s, now)
+	signal, ratio := float64(h.power), sig.shape.lockRatio
+	if signal >= float64(ratio*float64(m.ch.noise+other)) {
+		return true
 	}
+	if sig.dst == h.to && signal >= float64(ratio*float64(m.ch.noise)) {
+		sig.missed(h, fateCollision)
+	}
+	return false
+}
+
+// takes decides whether a busy receiver turns to the signal. While it is still
+// acquiring the preamble of another frame the stronger one wins; later only a
+// signal above the capture threshold takes it over.
+func (m *Medium) takes(sig *signal, h *hearer, other int64, now vtime.Time) bool {
+	if !h.locked() {
+		return true
+	}
+	s := &m.stations[h.to]
+	stronger := h.power > s.power
+	acquiring := stronger && now < s.lockedAt.Add(s.phy.detect)
+	if !acquiring && !(stronger && m.ch.captures(h.power, other)) {
+		sig.missed(h, fateCollision)
+		return false
+	}
+	if !acquiring {
+		s.stats.Captured++
+	}
+	m.dropReception(s, now)
+	return true
+}
+
+// lock begins the reception of the signal at its k-th hearer.
+func (m *Medium) lock(r *receiver, sig *signal, h *hearer, k int, other int64, now vtime.Time) {
+	s := &m.stations[h.to]
 	s.lockedAt, s.rxSince = now, now
-	s.rx = reception{sig: sig, link: l, power: l.power, since: now, interfered: other > 0, bad: ch.threshold && !ch.captures(l.power, other)}
+	r.power, r.since, r.lnHeader, r.lnPayload, r.from, r.link = h.power, now, 0, 0, sig.src, int32(k)
+	r.interfered, r.bad = other > 0, m.ch.threshold && !m.ch.captures(h.power, other)
 }
 
 // captures reports whether a signal is above the capture threshold against
@@ -74,49 +131,53 @@ func (c *Channel) captures(power, other int64) bool {
 	return other == 0 || float64(power) >= float64(c.capture*float64(c.noise+other))
 }
 
-// audible reports whether a receiver can synchronise to the signal against the
-// given interference. In the disk and matrix models it can whenever it senses the
-// signal: the power comparison decides about the frame as a whole.
-func (c *Channel) audible(sig *signal, l *link, other int64) bool {
-	if c.threshold {
-		return l.decodes || l.sense > 0
-	}
-	return float64(l.power) >= float64(sig.shape.lockRatio*float64(c.noise+other))
-}
-
 // dropReception abandons the frame that the receiver is locked on: it begins to
 // transmit, goes down, or is taken over.
 func (m *Medium) dropReception(s *station, now vtime.Time) {
-	if s.rx.sig == nil {
+	if !s.locked() {
 		return
 	}
-	s.rx.sig.missed(s, fateCollision)
-	s.rx = reception{}
+	if sig := &m.stations[s.from].sig; sig.dst == s.id && s.up {
+		sig.fate = fateCollision
+	}
+	s.from = -1
 	s.rxTime += now.Sub(s.rxSince)
 }
 
 // closeSegment adds the bits since the last change of interference to the
-// reception's success probability.
-func (m *Medium) closeSegment(s *station, now vtime.Time) {
-	r := &s.rx
+// success probability of the reception.
+func (m *Medium) closeSegment(r *receiver, now vtime.Time) {
 	if m.ch.threshold {
 		return
 	}
-	other := s.energy - r.power
-	r.interfered = r.interfered || other > 0
-	sh := r.sig.shape
-	from, to := r.since.Sub(r.sig.start), now.Sub(r.sig.start)
+	sig := &m.stations[r.from].sig
+	sh := sig.shape
+	from := r.since
 	r.since = now
+	header := min(now, sig.headerTo) - max(from, sig.headerFrom)
+	payload := min(now, sig.payloadTo) - max(from, sig.headerTo)
+	other := r.energy - r.power
+	if other == 0 {
+		alone := &m.links[sig.src][r.link].alone[sh.kind]
+		if header > 0 {
+			r.lnHeader += float64(float64(float64(header)*sh.headerPerNano) * alone.header)
+		}
+		if payload > 0 {
+			r.lnPayload += float64(float64(float64(payload)*sh.payloadPerNano) * alone.payload)
+		}
+		return
+	}
+	r.interfered = true
 	signal, rest := float64(r.power), float64(m.ch.noise+other)
 	if signal >= float64(sh.perfect*rest) {
 		return
 	}
 	g := signal / rest
-	if d := min(to, sh.headerEnd) - max(from, sh.headerStart); d > 0 {
-		r.lnHeader += float64(float64(float64(d)*sh.headerPerNano) * sh.header.lnBit(g))
+	if header > 0 {
+		r.lnHeader += float64(float64(float64(header)*sh.headerPerNano) * sh.header.lnBit(g))
 	}
-	if d := min(to, r.sig.end.Sub(r.sig.start)-sh.extension) - max(from, sh.headerEnd); d > 0 {
-		r.lnPayload += float64(float64(float64(d)*sh.payloadPerNano) * sh.payload.lnBit(g))
+	if payload > 0 {
+		r.lnPayload += float64(float64(float64(payload)*sh.payloadPerNano) * sh.payload.lnBit(g))
 	}
 }
 
@@ -128,45 +189,37 @@ func (s *station) survives(ln float64) bool {
 	case ln < -45: // below the resolution of the draw
 		return false
 	}
-	return s.errors.Float64() < fmath.Exp(ln)
+	return fmath.BelowExp(s.errors.Float64(), ln)
 }
 
 // judge decides how the reception of a completed frame ended.
-func (m *Medium) judge(s *station) rxResult {
-	r := &s.rx
+func (m *Medium) judge(s *station, sig *signal, k int) rxResult {
 	if m.ch.threshold {
+		l := &m.ch.links[sig.src][k]
 		switch {
-		case r.sig.truncated || r.bad || !r.link.decodes:
+		case sig.truncated || s.bad || !l.decodes:
 			return rxError
-		case r.sig.kind == KindData && r.link.prob < 1 && !s.errors.Bool(r.link.prob):
+		case sig.kind == KindData && l.prob < 1 && !s.errors.Bool(l.prob):
 			return rxError
 		}
 		return rxOK
 	}
 	switch {
-	case !s.survives(r.lnHeader):
+	case !s.survives(s.lnHeader):
 		return rxSilent
-	case r.sig.truncated || !s.survives(r.lnPayload):
+	case sig.truncated || !s.survives(s.lnPayload):
 		return rxError
 	}
 	return rxOK
 }
 
-// rxEnd lets the signal on link l, the k-th of its sender, end at a receiver.
-func (m *Medium) rxEnd(s *station, sig *signal, l *link, k int, now vtime.Time) {
-	if s.rx.sig != nil {
-		m.closeSegment(s, now)
-	}
-	if s.rx.sig == sig {
-		res := m.judge(s)
-		sig.decide(s, res)
-		s.rx.sig = nil
-		s.rxTime += now.Sub(s.rxSince)
-		m.received(s, sig, k, res, now)
-	}
-	s.energy -= l.power
-	s.sensed -= l.sense
-	m.sense(s, now)
+// rxEnd ends the reception of the signal at its k-th hearer.
+func (m *Medium) rxEnd(s *station, sig *signal, k int, now vtime.Time) {
+	res := m.judge(s, sig, k)
+	sig.decide(s, res)
+	s.from = -1
+	s.rxTime += now.Sub(s.rxSince)
+	m.received(s, sig, k, res, now)
 }
 
 func (sig *signal) decide(s *station, res rxResult) {
@@ -176,7 +229,7 @@ func (sig *signal) decide(s *station, res rxResult) {
 	switch {
 	case res == rxOK:
 		sig.fate = fateReceived
-	case s.rx.interfered || s.rx.bad:
+	case s.interfered || s.bad:
 		sig.fate = fateCollision
 	default:
 		sig.fate = fateNoise
@@ -255,9 +308,8 @@ func (m *Medium) watchRts(s *station, now vtime.Time) {
 	s.navFromRts = s.nav
 	if s.navTimer != 0 {
 		m.eng.Cancel(s.navTimer)
-	} else if s.activeIndex < 0 {
-		m.activate(s)
 	}
+	m.activate(s)
 	s.navTimerAt = now.Add(s.navWait())
 	s.navTimer = m.eng.Schedule(s.navTimerAt, m, uint64(s.id)<<8|uint64(timerNav))
 }

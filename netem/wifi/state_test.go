@@ -292,6 +292,7 @@ func TestDownAtAnyMoment(t *testing.T) {
 			l.at(when, func() { l.m.SetNodeUp(node, false) })
 			l.at(when+30*us, func() { l.m.SetNodeUp(node, true) })
 			l.run(300 * ms)
+			l.m.NextVisible() // forgets the stations that no longer wait
 			if s := &l.m.stations[0]; s.exch != exchangeNone || s.energy != 0 || s.sensed != 0 || s.busy || len(l.m.active) != 0 {
 				t.Fatalf("node %d down at %v: station 0 in state %d, energy %d, busy %v, %d active", node, when, s.exch, s.energy, s.busy, len(l.m.active))
 			}

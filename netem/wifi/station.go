@@ -57,6 +57,8 @@ type signal struct {
 	shape      *shape
 	start, end vtime.Time
 	nav        vtime.Duration // the Duration field
+	// Where the bits of the PLCP header and of the payload lie.
+	headerFrom, headerTo, payloadTo vtime.Time
 }
 
 // shape is where the bits of a frame lie in time, and how they are coded.
@@ -69,19 +71,44 @@ type shape struct {
 	extension       vtime.Duration
 	lockRatio       float64
 	perfect         float64 // no bit error is ever drawn at or above this ratio
+	kind            shapeKind
 }
 
-// reception is the state of a locked receiver.
-type reception struct {
-	sig        *signal // nil: not locked
-	power      int64
-	since      vtime.Time // begin of the segment of constant interference
-	bad        bool       // threshold model: interference reached the capture threshold
-	interfered bool
-	lnHeader   float64 // ln of the success probability so far
-	lnPayload  float64
-	link       *link
+// shapeKind numbers the shapes of a station.
+type shapeKind uint8
+
+const (
+	shapeData shapeKind = iota
+	shapeControl
+	shapeProtect
+	numShape
+)
+
+// shapes are those of the frames at the data, the control and the protection
+// rate.
+type shapes [numShape]shape
+
+// receiver is what every signal touches at a station: it is read at the begin and
+// end of each transmission within reach, and the transmissions of a large mesh
+// touch hundreds of stations. Therefore receivers lie in an array of their own, one
+// cache line each, and refer to others by number, which costs the garbage
+// collector nothing.
+type receiver struct {
+	energy, sensed int64 // sums over the signals on the air
+	// The reception of the frame that the receiver is locked on.
+	power               int64
+	since               vtime.Time // begin of the segment of constant interference
+	lnHeader, lnPayload float64    // ln of the success probability so far
+	from                int32      // the sender; −1: not locked
+	link                int32      // number of the link among the sender's
+	interfered          bool
+	bad                 bool // threshold model: interference reached the capture threshold
+	up                  bool
+	transmitting        bool
+	busy                bool // physical carrier sense
 }
+
+func (r *receiver) locked() bool { return r.from >= 0 }
 
 // access is one queue with its EDCA function (EDCAF).
 type access struct {
@@ -95,54 +122,55 @@ type access struct {
 	lengthAt   vtime.Time // QueueTime is counted up to here
 }
 
-// station is one node's interface. What every signal touches comes first and lies
-// together: it is read at the begin and end of each transmission within reach, and
-// the transmissions of a large mesh touch hundreds of stations.
+// hearer is a receiver within reach of a sender: what spread and fade need of a
+// link.
+type hearer struct {
+	*receiver
+	power, sense int64 // of the signal there
+	to           int32
+	decodes      bool
+}
+
+// station is one node's interface. What most signals touch comes first.
 type station struct {
-	energy, sensed int64 // sums over the signals on the air
-	up             bool
-	transmitting   bool
-	busy           bool  // physical carrier sense
-	eifs           bool  // the last reception of this busy period had an error
-	counting       bool  // the medium is idle and backoffs run from base
-	responding     bool  // an ACK or CTS is due or on the air
-	pending        uint8 // bit per queue: packets or backoff left
-	commit         uint8 // queues that transmit at timerAt although the medium turned busy
-	exch           exchange
-	timerFor       timerKind
-	id             int32
-	lockedAt       vtime.Time // when the receiver last locked
-	rx             reception
-	idleFrom       vtime.Time
-	nav            vtime.Time
-	hold           vtime.Time // end of the last ACK or CTS timeout
-	base           vtime.Time // the backoffs run from here, AIFS first
-	phy            *phy
+	*receiver
+	eifs       bool  // the last reception of this busy period had an error
+	counting   bool  // the medium is idle and backoffs run from base
+	responding bool  // an ACK or CTS is due or on the air
+	pending    uint8 // bit per queue: packets or backoff left
+	commit     uint8 // queues that transmit at timerAt although the medium turned busy
+	exch       exchange
+	timerFor   timerKind
+	late       bool // the timeout has passed while a frame was being received
+	id         int32
+	lockedAt   vtime.Time // when the receiver last locked
+	idleFrom   vtime.Time
+	nav        vtime.Time
+	hold       vtime.Time // end of the last ACK or CTS timeout
+	base       vtime.Time // the backoffs run from here, AIFS first
+	phy        *phy
 	// Begins of what the counters have not yet taken, and what they have taken
 	// since the last Stats.
 	busySince, rxSince, txSince vtime.Time
 	busyTime, rxTime, txTime    vtime.Duration
 
-	mac     *MAC
-	errors  des.Stream // receptions
-	draws   des.Stream // backoff
-	data    shape      // of frames at the data, control and protection rate
-	control shape
-	protect shape
+	mac    *MAC
+	errors des.Stream // receptions
+	draws  des.Stream // backoff
+	shapes *shapes
 
-	timer       des.EventID
-	timerAt     vtime.Time
-	navTimer    des.EventID
-	navTimerAt  vtime.Time
-	navFromRts  vtime.Time // the value that an RTS gave to nav
-	activeIndex int32      // place in Medium.active, -1
-	seq         uint32
+	timer      des.EventID
+	timerAt    vtime.Time
+	navTimer   des.EventID
+	navTimerAt vtime.Time
+	navFromRts vtime.Time // the value that an RTS gave to nav
+	active     bool       // it is in Medium.active
+	seq        uint32
 
 	// The own exchange and the pending response.
 	cur         AC
 	firstOfTxop bool
 	cleared     bool // CTS or CTS-to-self precedes: data is next
-	late        bool // the timeout has passed while a frame was being received
 	respKind    FrameKind
 	respTo      int32
 	respNav     vtime.Duration
@@ -153,11 +181,19 @@ type station struct {
 	stats  NodeStats
 }
 
-func newShape(p *phy, m *mode) shape {
-	hm, bits := p.plcpMode(m)
+func newShapes(p *phy) shapes {
+	s := shapes{shapeData: newShape(p, p.data, shapeData), shapeControl: newShape(p, p.control, shapeControl)}
+	if p.protect != nil {
+		s[shapeProtect] = newShape(p, p.protect, shapeProtect)
+	}
+	return s
+}
+
+func newShape(p *phy, m *mode, k shapeKind) shape {
+	hm, bits := p.plcpMode(m), p.plcpMode(m).headerBits()
 	s := shape{
-		header: hm.table(), payload: m.table(),
-		headerEnd: p.plcp(m), payloadPerNano: m.bitsPerNano(), extension: p.extension(m), lockRatio: lockRatio(p, m),
+		kind: k, header: hm.table(), payload: m.table(),
+		headerEnd: p.plcp(m), payloadPerNano: m.bitsPerNano(), extension: p.extension(m), lockRatio: hm.lock(),
 	}
 	// 802.11-2012 17.2.2, 18.3.4: the header is the last 48 bits, or the SIGNAL
 	// symbol, of the PLCP preamble and header.
@@ -175,9 +211,8 @@ func newShape(p *phy, m *mode) shape {
 func (m *Medium) setTimer(s *station, kind timerKind, at vtime.Time) {
 	if s.timerFor != timerNone {
 		m.eng.Cancel(s.timer)
-	} else if s.activeIndex < 0 {
-		m.activate(s)
 	}
+	m.activate(s)
 	s.timerFor, s.timerAt = kind, at
 	s.timer = m.eng.Schedule(at, m, uint64(s.id)<<8|uint64(kind))
 }
@@ -185,28 +220,15 @@ func (m *Medium) setTimer(s *station, kind timerKind, at vtime.Time) {
 func (m *Medium) clearTimer(s *station) {
 	if s.timerFor != timerNone {
 		m.eng.Cancel(s.timer)
-		m.timerGone(s)
+		s.timerFor = timerNone
 	}
 }
 
-// timerGone records that the timer fired or was cancelled.
-func (m *Medium) timerGone(s *station) {
-	s.timerFor = timerNone
-	m.deactivate(s)
-}
-
+// activate notes a station that has a timer. Its place is kept until NextVisible
+// finds it without one.
 func (m *Medium) activate(s *station) {
-	s.activeIndex = int32(len(m.active))
-	m.active = append(m.active, s)
-}
-
-func (m *Medium) deactivate(s *station) {
-	if s.timerFor != timerNone || s.navTimer != 0 || s.activeIndex < 0 {
-		return
+	if !s.active {
+		s.active = true
+		m.active = append(m.active, s)
 	}
-	last := m.active[len(m.active)-1]
-	m.active[s.activeIndex] = last
-	last.activeIndex = s.activeIndex
-	m.active = m.active[:len(m.active)-1]
-	s.activeIndex = -1
 }

@@ -23,10 +23,7 @@ func (m *Medium) SetNodeUp(node int, up bool) {
 func (m *Medium) goDown(s *station, now vtime.Time) {
 	if s.transmitting {
 		s.sig.truncated = true
-		ls := m.ch.links[s.id]
-		for i := range ls {
-			m.rxEnd(&m.stations[ls[i].to], &s.sig, &ls[i], i, now)
-		}
+		m.fade(&s.sig, now)
 		if m.recorder != nil {
 			m.landed(s, now)
 		}
@@ -38,7 +35,6 @@ func (m *Medium) goDown(s *station, now vtime.Time) {
 	if s.navTimer != 0 {
 		m.eng.Cancel(s.navTimer)
 		s.navTimer = 0
-		m.deactivate(s)
 	}
 	s.up = false
 	s.exch, s.responding, s.late, s.counting, s.commit = exchangeNone, false, false, false, 0

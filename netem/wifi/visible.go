@@ -7,12 +7,21 @@ import "github.com/hopbed/hopbed/netem/vtime"
 // may sleep until then, although events lie before it, if it fires those late
 // (events keep their own time). vtime.Never: nothing can become visible.
 //
-// Its cost grows with the stations that wait for something, not with all.
+// Its cost grows with the stations that wait for something, or did so since the
+// last call, not with all.
 func (m *Medium) NextVisible() vtime.Time {
 	at := vtime.Never
+	waiting := m.active[:0]
 	for _, s := range m.active {
+		if s.timerFor == timerNone && s.navTimer == 0 {
+			s.active = false
+			continue
+		}
 		at = min(at, m.visible(s))
+		waiting = append(waiting, s)
 	}
+	clear(m.active[len(waiting):])
+	m.active = waiting
 	return at
 }
 
@@ -35,7 +44,7 @@ func (m *Medium) visible(s *station) vtime.Time {
 		}
 		at = min(at, s.timerAt.Add(d))
 	case timerGap:
-		at = min(at, s.timerAt.Add(s.dataTime(s.queues[s.cur].head)))
+		at = min(at, s.timerAt.Add(s.queues[s.cur].head.air))
 	case timerAck, timerCts:
 		at = min(at, m.afterTimeout(s))
 	case timerAccess:
@@ -93,7 +102,7 @@ func (m *Medium) afterAccess(s *station) vtime.Time {
 // soonest is the least time from the begin of an exchange to something visible:
 // the end of the data, or the end of the wait for a CTS on the last attempt.
 func (s *station) soonest(f *Frame) vtime.Duration {
-	d := s.dataTime(f)
+	d := f.air
 	if s.usesRts(f) {
 		d = min(d, s.phy.rts+s.phy.ctsTimeout)
 	}

@@ -100,3 +100,42 @@ func TestBitsAreEqualEverywhere(t *testing.T) {
 		t.Errorf("hash of results %#x, want %#x", got, want)
 	}
 }
+
+// BelowExp must answer as Exp does, above all beside e**x itself and beside the
+// bounds that it begins with.
+func TestBelowExpIsExp(t *testing.T) {
+	n := 0
+	check := func(u, x float64) {
+		n++
+		if got, want := BelowExp(u, x), u < Exp(x); got != want {
+			t.Fatalf("BelowExp(%v, %v) = %v, want %v", u, x, got, want)
+		}
+	}
+	var xs []float64
+	for i := 0; i < 20000; i++ {
+		xs = append(xs, -50*float64(i)/20000, -math.Ldexp(1, -i%1080))
+	}
+	for i := 0; i <= 16*47; i++ {
+		x := -float64(i) / 16
+		xs = append(xs, x, math.Nextafter(x, 0), math.Nextafter(x, -1e3))
+	}
+	xs = append(xs, 0, math.Copysign(0, -1), 1e-9, 0.5, 3, -700, -1e6, -1e300, math.Inf(-1), math.Inf(1), math.NaN())
+	for _, x := range xs {
+		e := Exp(x)
+		for u, k := e, 0; k < 4; k++ {
+			check(u, x)
+			u = math.Nextafter(u, 2)
+		}
+		check(math.Nextafter(e, -1), x)
+		for _, f := range []float64{1e-15, 1e-14, 2e-14, 1e-12, 1e-4, 1e-3, 0.01, 0.5} {
+			check(e*(1-f), x)
+			check(e*(1+f), x)
+		}
+		check(0, x)
+		check(1, x)
+		check(1-0x1p-53, x)
+	}
+	if n < 100_000 {
+		t.Errorf("only %d pairs", n)
+	}
+}

@@ -60,10 +60,17 @@ func examples() []*Figure {
 		{"nothing", stats.Estimate{Value: 0, N: 5, HasInterval: true, Lo: 0, Hi: 0.4}, "missed", Bad},
 		{"no pair", stats.Estimate{Value: math.NaN()}, "", Plain},
 	}
+	times := []Times{{"hop", []RepTimes{{1, []float64{4, 5, 7}, nil}, {2, []float64{6}, []float64{30, 30}}}}, {"tcp/cubic", nil}}
+	at := func(v float64) SweepAt { return SweepAt{N: 5, Q1: 0.8 * v, Median: v, Q3: 1.3 * v} }
+	panels := []SweepPanel{
+		{"loss=0%", []string{"10ms", "50ms", "200ms"}, []SweepLine{{"hop", 0, []SweepAt{at(4e6), at(3.8e6), at(3e6)}}, {"tcp/cubic", 1, []SweepAt{at(4.5e6), {}, at(1e6)}}}},
+		{"loss=5%", []string{"a place", "another place"}, []SweepLine{{"tcp/cubic", 1, []SweepAt{at(1e5), at(0)}}}},
+	}
 	air := []Airtime{{"hop", []NodeAirtime{{"n01", 0.2, 0.3, 0.1, 0.4}, {"n02", 0, 0.5, 0.25, 0.25}}, ""}, {"tcp/cubic", nil, "no valid run"}}
 	return []*Figure{
 		CDF("cdf", Goodput, series), Box("box", Goodput, series), Ranked("ranked", Goodput, repeated), Bands("bands", []Band{band, {Label: "tcp/cubic"}}),
 		Gains("gains", "tcp/cubic", Goodput, gains), Topology("topology", m), AirtimeBars("airtime", air),
+		CompletionTimes("times", times), Sweep("sweep", Goodput, "delay", panels),
 		Ratios("ratios", "sim / netns, goodput", 0.05, ratios),
 	}
 }

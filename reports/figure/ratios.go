@@ -83,11 +83,11 @@ func Ratios(id, what string, within float64, points []Ratio) *Figure {
 	for i, r := range points {
 		top := p.top + row*float64(i)
 		f.line("hb-grid", pt{p.left, top}, pt{p.right, top})
-		text := r.Label
+		verdict := ""
 		if r.Verdict != "" {
-			text += ": " + r.Verdict
+			verdict = ": " + r.Verdict
 		}
-		f.text("hb-t hb-halo", "start", p.left+2, top+12, fit(text, p.right-p.left-4))
+		f.text("hb-t hb-halo", "start", p.left+2, top+12, fit(r.Label, p.right-p.left-4-textWidth(verdict))+verdict)
 		f.ratio(&p, &r, top+21)
 	}
 	f.height = p.bottom + 38

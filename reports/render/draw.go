@@ -15,6 +15,7 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		samples []figure.Series
 		ranked  []figure.Repeated
 		bands   []figure.Band
+		times   []figure.Times
 		air     []figure.Airtime
 	)
 	nets, err := set.Networks(ctx, g.Data)
@@ -27,13 +28,15 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		blocks := s.Blocks()
 		samples = append(samples, sample(s))
 		ranked = append(ranked, figure.Repeated{Label: s.Transport, Blocks: blocks})
-
+		if g.Data.Sized { // their goodput over time says when they were busy, not how fast
+			times = append(times, completionTimes(s))
+			continue
+		}
 		b, err := set.GoodputOverTime(ctx, s)
 		if err != nil {
 			return err
 		}
 		bands = append(bands, band(b))
-
 	}
 	for _, s := range airtimeSeries(g.Data) {
 		of := &s
@@ -68,7 +71,11 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 	if !g.single() { // one flow has no rank
 		g.Figures = append(g.Figures, figure.Ranked(id(what+"-ranked"), of, ranked))
 	}
-	g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
+	if g.Data.Sized {
+		g.Figures = append(g.Figures, figure.CompletionTimes(id("completion-times"), times))
+	} else {
+		g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
+	}
 	if gains := gains(g); len(gains) > 0 {
 		g.Figures = append(g.Figures, figure.Gains(id("gain-by-hops"), g.Baseline, of, gains))
 	}
@@ -127,6 +134,22 @@ func band(b *dataset.Band) figure.Band {
 	out := figure.Band{Label: b.Transport, StepS: b.BinS, WarmupS: b.WarmupS}
 	for _, bin := range b.Bins {
 		out.Steps = append(out.Steps, figure.BandStep{StartS: bin.StartS, OK: bin.OK, QBps: bin.QBps})
+	}
+	return out
+}
+
+func completionTimes(s *dataset.Series) figure.Times {
+	out := figure.Times{Label: s.Transport}
+	for i, b := range s.Blocks() {
+		r := figure.RepTimes{Repetition: s.Reps[i].Run.Repetition}
+		for j, v := range b {
+			if s.Reps[i].Flows[j].CompletionS.OK {
+				r.Values = append(r.Values, v)
+			} else {
+				r.Open = append(r.Open, v)
+			}
+		}
+		out.Reps = append(out.Reps, r)
 	}
 	return out
 }

@@ -58,6 +58,7 @@ func (r *Report) Figures() []*figure.Figure {
 		out = append(out, r.Comparisons[i].Figures...)
 	}
 	for i := range r.Sections {
+		out = append(out, r.Sections[i].Figures...)
 		for j := range r.Sections[i].Groups {
 			out = append(out, r.Sections[i].Groups[j].allFigures()...)
 		}

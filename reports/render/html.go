@@ -42,6 +42,8 @@ type sectionView struct {
 	Heading  string // "" when the report has one section only
 	Banners  []Row
 	Facts    []fact
+	Points   []Table      // of all groups
+	Figures  []figureView // likewise
 	Groups   []groupView
 	Tables   []Table
 	Host     []fact
@@ -120,6 +122,14 @@ func (s *Section) view(many bool) (sectionView, error) {
 	v := sectionView{ID: s.ID, Banners: s.banners(), Facts: s.facts(), Tables: s.tables(), Host: s.hostFacts(), Seeds: s.repetitionSeeds(), FileText: safetext.Block(c.FileText)}
 	if many {
 		v.Heading = s.heading()
+	}
+	v.Points = s.pointTables()
+	for _, f := range s.Figures {
+		fv, err := viewFigure(f)
+		if err != nil {
+			return v, err
+		}
+		v.Figures = append(v.Figures, fv)
 	}
 	for i := range s.Groups {
 		g := &s.Groups[i]

@@ -34,28 +34,29 @@ type jsonReport struct {
 }
 
 type jsonCampaign struct {
-	ID          int64           `json:"id"`
-	Name        string          `json:"name"`
-	Title       string          `json:"title"`
-	Backend     string          `json:"backend"`
-	Seed        string          `json:"seed"` // decimal text: it may use 64 bits
-	Quick       bool            `json:"quick"`
-	Status      string          `json:"status"`
-	Planned     int64           `json:"planned_runs"`
-	Reference   string          `json:"reference"`
-	Created     string          `json:"created_utc"`
-	Finished    string          `json:"finished_utc"`
-	Version     string          `json:"hopbed_version"`
-	HostFacts   store.Facts     `json:"host_facts"`
-	FileSHA256  string          `json:"file_sha256"`
-	FileText    string          `json:"file_text"`
-	Warnings    []string        `json:"warnings"`
-	Validity    string          `json:"validity"` // how many runs of the plan count
-	AllValid    bool            `json:"all_valid"`
-	Meaning     string          `json:"backend_meaning"` // what its numbers are numbers of
-	Groups      []jsonGroup     `json:"groups"`
-	Runs        []jsonRun       `json:"runs"`
-	Definitions json.RawMessage `json:"definitions"`
+	ID          int64            `json:"id"`
+	Name        string           `json:"name"`
+	Title       string           `json:"title"`
+	Backend     string           `json:"backend"`
+	Seed        string           `json:"seed"` // decimal text: it may use 64 bits
+	Quick       bool             `json:"quick"`
+	Status      string           `json:"status"`
+	Planned     int64            `json:"planned_runs"`
+	Reference   string           `json:"reference"`
+	Created     string           `json:"created_utc"`
+	Finished    string           `json:"finished_utc"`
+	Version     string           `json:"hopbed_version"`
+	HostFacts   store.Facts      `json:"host_facts"`
+	FileSHA256  string           `json:"file_sha256"`
+	FileText    string           `json:"file_text"`
+	Warnings    []string         `json:"warnings"`
+	Validity    string           `json:"validity"` // how many runs of the plan count
+	AllValid    bool             `json:"all_valid"`
+	Meaning     string           `json:"backend_meaning"` // what its numbers are numbers of
+	Groups      []jsonGroup      `json:"groups"`
+	Figures     []jsonFigureName `json:"figures"` // over all groups
+	Runs        []jsonRun        `json:"runs"`
+	Definitions json.RawMessage  `json:"definitions"`
 }
 
 type jsonGroup struct {
@@ -93,6 +94,10 @@ type jsonTransport struct {
 	Setup        number `json:"setup_median_s"`
 
 	Completion *jsonCompletion `json:"completion"` // of sized flows only, else null
+	// The median flow of each repetition, and the sum over its flows: quartiles
+	// over repetitions, in b/s, or in s (and no sum) where all flows are sized.
+	MedianFlow [3]number  `json:"median_flow_quartiles"`
+	Sum        *[3]number `json:"aggregate_quartiles"`
 
 	Corrupt store.Opt[int64] `json:"corrupt_blocks"`
 }
@@ -273,12 +278,15 @@ func (s *Section) json() (jsonCampaign, error) {
 	out := jsonCampaign{
 		ID: c.ID, Name: c.Name, Title: s.title(), Backend: c.Backend, Seed: formatSeed(c.Seed), Quick: c.Quick, Status: string(c.Status), Planned: c.Planned,
 		Reference: c.Reference, Created: c.Created.String(), Finished: c.Finished.String(), Version: c.Version, HostFacts: c.HostFacts,
-		FileSHA256: c.FileSHA256, FileText: c.FileText, Warnings: list(s.warnings()), Definitions: raw, Groups: []jsonGroup{}, Runs: []jsonRun{},
+		FileSHA256: c.FileSHA256, FileText: c.FileText, Warnings: list(s.warnings()), Definitions: raw, Groups: []jsonGroup{}, Figures: []jsonFigureName{}, Runs: []jsonRun{},
 	}
 	out.Validity, out.AllValid = s.validity()
 	out.Meaning = dataset.BackendMeaning(c.Backend)
 	for i := range s.Groups {
 		out.Groups = append(out.Groups, s.Groups[i].json())
+	}
+	for _, f := range s.Figures {
+		out.Figures = append(out.Figures, jsonFigureName{f.ID, f.Title})
 	}
 	for i := range s.Set.Runs {
 		r := &s.Set.Runs[i]
@@ -297,13 +305,18 @@ func (g *Group) json() jsonGroup {
 	if g.Data.Sized {
 		out.Measure = "completion_time"
 	}
-	for _, s := range g.Summary {
+	for i, s := range g.Summary {
+		over := g.Data.Series[i].SummariseReps()
 		if g.Data.Sized { // their goodput says nothing: see completion
 			s.Goodput, s.AggregateBps, s.Jain, s.StarvedShare = stats.Summarise(nil), math.NaN(), math.NaN(), math.NaN()
 		}
 		out.Transports = append(out.Transports, jsonTransport{s.Transport, s.Runs, s.LeftOut, s.Flows,
 			number(s.Goodput.Min), number(s.Goodput.Q1), number(s.Goodput.Median), number(s.Goodput.Q3), number(s.Goodput.Max), number(s.Goodput.Mean),
-			number(s.AggregateBps), number(s.Jain), number(s.StarvedShare), number(s.RetransShare), number(s.SetupS), completion(s.Completion), s.CorruptBlocks})
+			number(s.AggregateBps), number(s.Jain), number(s.StarvedShare), number(s.RetransShare), number(s.SetupS), completion(s.Completion), quartiles(over.Flow), nil, s.CorruptBlocks})
+		if !g.Data.Sized {
+			sum := quartiles(over.Aggregate)
+			out.Transports[i].Sum = &sum
+		}
 	}
 	for _, r := range g.Ratios {
 		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.Aggregate), estimate(r.PerRepetition), [4]dataset.Bound{r.Bounds[0], r.Bounds[1], r.Bounds[2], r.PerRepetitionBound}, []number{}, list(r.Warnings)}
@@ -340,6 +353,10 @@ func (g *Group) json() jsonGroup {
 		out.Figures = append(out.Figures, jsonFigureName{f.ID, f.Title})
 	}
 	return out
+}
+
+func quartiles(s stats.Summary) [3]number {
+	return [3]number{number(s.Q1), number(s.Median), number(s.Q3)}
 }
 
 func airtimeJSON(transport string, n dataset.Airtime) jsonAirtime {

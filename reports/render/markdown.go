@@ -76,6 +76,9 @@ func (m *markdown) section(s *Section, many bool) {
 		fmt.Fprintf(m.w, "- %s: %s\n", escapeMarkdown(f.Name), escapeMarkdown(f.Value))
 	}
 	m.w.WriteString("\n")
+	for _, t := range s.pointTables() {
+		m.table(level-1, &t)
+	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		if len(s.Groups) > 1 {

@@ -43,6 +43,8 @@ type Section struct {
 	ID     string // fit for an element id and a file name
 	Set    *dataset.Set
 	Groups []Group
+	// Figures are those of the variables of the matrix, over all groups.
+	Figures []*figure.Figure
 }
 
 // Group is the report of one set of conditions.
@@ -141,5 +143,6 @@ func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error)
 		}
 		s.Groups = append(s.Groups, out)
 	}
+	s.drawSweeps()
 	return s, nil
 }

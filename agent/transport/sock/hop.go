@@ -149,7 +149,7 @@ func (Hop) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, erro
 		if err != nil {
 			return nil, errors.Join(&proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}, e.Close())
 		}
-		e.radio = newBoardRadio(n.Board, cfg.QueueAhead)
+		e.radio = newBoardRadio(n.Board, n.Ports, cfg.QueueAhead)
 		e.wait, err = newWaiter(e.sock.fd, e.event)
 		if err != nil {
 			return nil, errors.Join(err, e.Close())
@@ -158,7 +158,7 @@ func (Hop) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, erro
 		if e.wait, err = newWaiter(e.sock.fd); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
-		e.radio = &socketRadio{sock: e.sock, limit: socketLimit}
+		e.radio = &socketRadio{ports: n.Ports, sock: e.sock, limit: socketLimit}
 	}
 	if e.hop, err = hop.NewNode(cfg, e.radio, e, e); err != nil {
 		return nil, errors.Join(&proto.Error{Code: proto.CodeOrder, What: "hop", Detail: err.Error()}, e.Close())

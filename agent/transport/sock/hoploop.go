@@ -71,11 +71,7 @@ func (e *hopEndpoint) turn() (vtime.Time, error) {
 	if err != nil && !transient(err) {
 		return 0, fmt.Errorf("receive: %w", err)
 	}
-	for c := range hop.Class(hop.NumClasses) {
-		if k, known := e.radio.departed(c); known && k > 0 {
-			e.hop.TxDone(now, hop.RadioPort, c, k)
-		}
-	}
+	e.radio.departed(func(p hop.Port, c hop.Class, k int) { e.hop.TxDone(now, p, c, k) })
 	if e.hop.Deadline() <= now {
 		e.hop.Expire(now)
 	}
@@ -104,7 +100,7 @@ func transient(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EHOSTUNREACH) || errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.ENETDOWN)
 }
 
-// send hands over what the radio's queues take. It returns true when it
+// send hands over what the queues take. It returns true when it
 // stopped for another reason.
 func (e *hopEndpoint) send(now vtime.Time) (more bool) {
 	for range sendRun {
@@ -120,7 +116,7 @@ func (e *hopEndpoint) send(now vtime.Time) (more bool) {
 			e.hop.TxDone(now, p.Port, p.Class, 1)
 			continue
 		}
-		e.radio.sending(p.Class)
+		e.radio.sending(p.Port, p.Class)
 		err := e.sock.send(to, transport.HopPort, dscps[p.Class]<<2, p.Buf)
 		switch {
 		case err == nil:
@@ -130,7 +126,7 @@ func (e *hopEndpoint) send(now vtime.Time) (more bool) {
 		default:
 			e.facts.sendErrors++
 		}
-		e.radio.unsent(p.Class)
+		e.radio.unsent(p.Port, p.Class)
 		// Lost before the queue: to Hop it is one more lost packet.
 		e.hop.TxDone(now, p.Port, p.Class, 1)
 	}

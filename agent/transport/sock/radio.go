@@ -9,8 +9,9 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// The DSCPs of Hop's classes and the queues that they lead to (paper §4: bulk
-// in the background queue, control in the voice queue).
+// The DSCPs of Hop's classes and the queues of a radio that they lead to (paper
+// §4: bulk in the background queue, control in the voice queue). A pipe does not
+// know them.
 const (
 	dataDSCP    = 8  // CS1
 	controlDSCP = 48 // CS6
@@ -19,7 +20,7 @@ const (
 // dscps maps hop's classes.
 var dscps = [hop.NumClasses]int{hop.Data: dataDSCP, hop.Control: controlDSCP}
 
-// radio is what Hop's driver knows of the MAC's queues.
+// radio is what Hop's driver knows of the queues below it.
 type radio interface {
 	hop.Radio
 	// at sets the time of the following calls.
@@ -27,17 +28,31 @@ type radio interface {
 	// sending notes a frame that is about to be handed to the kernel: noted
 	// afterwards, the emulator might have counted it already. unsent takes it
 	// back when the kernel refuses it.
-	sending(c hop.Class)
-	unsent(c hop.Class)
-	// departed returns how many frames have left the class's queue since the
-	// last call, and whether the radio can tell.
-	departed(c hop.Class) (k int, known bool)
+	sending(p hop.Port, c hop.Class)
+	unsent(p hop.Port, c hop.Class)
+	// departed reports the frames that have left the queues since the last call,
+	// where the radio can tell.
+	departed(report func(p hop.Port, c hop.Class, k int))
 	// watch asks for a wake-up through the board's event when the queues have
 	// drained enough. A result above 0 means that frames are on their way
 	// which the board has not seen: look again after that time.
 	watch() vtime.Duration
-	// lost counts frames that never reached the queue.
+	// lost counts frames that never reached their queue.
 	lost() uint64
+}
+
+// ports maps a node's neighbours to its ports; hop.Radio.Port.
+type ports map[int]int
+
+// Port implements hop.Radio.
+func (p ports) Port(to hop.NodeID) hop.Port { return hop.Port(p[int(to)]) }
+
+// most returns the highest port.
+func (p ports) most() (port int) {
+	for _, n := range p {
+		port = max(port, n)
+	}
+	return port
 }
 
 // While frames are on their way to the emulator its board says nothing about
@@ -50,12 +65,15 @@ const (
 	lookSoonest  = 300 * vtime.Microsecond
 )
 
-// boardRadio reads an emulated radio's queue board.
+// boardRadio reads the queue board of a node's emulated links: two queues of
+// its radio, and one of each pipe.
 type boardRadio struct {
+	ports
 	board transport.Board
 	now   vtime.Time
-	ahead int // packets that Hop keeps in a queue
+	ahead int // packets that Hop keeps in a queue of the radio
 	q     [hop.NumClasses]boardQueue
+	wires []*wireQueue // wires[s] is port 1+s
 }
 
 type boardQueue struct {
@@ -66,24 +84,27 @@ type boardQueue struct {
 	filling bool // of the data queue: it takes frames until it is full
 }
 
-func newBoardRadio(b transport.Board, ahead int) *boardRadio {
-	r := &boardRadio{board: b, ahead: ahead}
+func newBoardRadio(b transport.Board, neighbours ports, ahead int) *boardRadio {
+	r := &boardRadio{ports: neighbours, board: b, ahead: ahead}
 	for c := range r.q {
 		ac := transport.ACOf(dscps[c])
 		r.q[c] = boardQueue{ac: ac, window: board.NewWindow(b, ac), left: b.State(ac).Left}
 	}
+	for p := 1; p <= neighbours.most(); p++ {
+		r.wires = append(r.wires, newWireQueue(b, transport.Queue(p, transport.BestEffort)))
+	}
 	return r
 }
-
-// Port implements hop.Radio.
-func (r *boardRadio) Port(hop.NodeID) hop.Port { return hop.RadioPort }
 
 func (r *boardRadio) at(now vtime.Time) { r.now = now }
 
 // Free closes the data queue once it holds what Hop keeps in it, until half of
 // that has left: else every departing frame would cost a wake-up of its own,
 // and the round robin would serve flows by frames instead of by txops.
-func (r *boardRadio) Free(_ hop.Port, c hop.Class) int {
+func (r *boardRadio) Free(p hop.Port, c hop.Class) int {
+	if p != hop.RadioPort {
+		return r.wires[p-1].free(r.now)
+	}
 	q := &r.q[c]
 	free := q.window.Free(r.now)
 	if c != hop.Data {
@@ -103,17 +124,38 @@ func (r *boardRadio) Free(_ hop.Port, c hop.Class) int {
 	return free
 }
 
-func (r *boardRadio) sending(c hop.Class) { r.q[c].window.Sent(r.now, 1) }
-func (r *boardRadio) unsent(c hop.Class)  { r.q[c].window.Sent(r.now, -1) }
+func (r *boardRadio) sending(p hop.Port, c hop.Class) {
+	if p != hop.RadioPort {
+		r.wires[p-1].sending(r.now)
+		return
+	}
+	r.q[c].window.Sent(r.now, 1)
+}
 
-// departed counts the frames that left the queue, and those that never came
-// to it: they, too, will not be sent any more.
-func (r *boardRadio) departed(c hop.Class) (int, bool) {
-	q := &r.q[c]
-	left, lost := r.board.State(q.ac).Left, q.window.Lost()
-	k := int(left-q.left) + int(lost-q.lost)
-	q.left, q.lost = left, lost
-	return k, true
+func (r *boardRadio) unsent(p hop.Port, c hop.Class) {
+	if p != hop.RadioPort {
+		r.wires[p-1].unsent(r.now)
+		return
+	}
+	r.q[c].window.Sent(r.now, -1)
+}
+
+// departed counts the frames that left the queues, and those that never came
+// to them: they, too, will not be sent any more.
+func (r *boardRadio) departed(report func(p hop.Port, c hop.Class, k int)) {
+	for c := range r.q {
+		q := &r.q[c]
+		left, lost := r.board.State(q.ac).Left, q.window.Lost()
+		if k := int(left-q.left) + int(lost-q.lost); k > 0 {
+			report(hop.RadioPort, hop.Class(c), k)
+		}
+		q.left, q.lost = left, lost
+	}
+	for i, w := range r.wires {
+		if k := w.departed(r.now); k > 0 {
+			report(hop.Port(1+i), hop.Data, k)
+		}
+	}
 }
 
 // watch asks to be woken when a txop's worth can be put into a queue that is
@@ -136,12 +178,20 @@ func (r *boardRadio) watch() vtime.Duration {
 		case flying == 0 && !r.board.Watch(q.ac, low):
 			continue
 		}
-		d := max(lookSoonest, vtime.Duration(s.Queued+flying-low)*frameAirtime)
-		if again == 0 || d < again {
-			again = d
-		}
+		again = sooner(again, max(lookSoonest, vtime.Duration(s.Queued+flying-low)*frameAirtime))
+	}
+	for _, w := range r.wires {
+		again = sooner(again, w.watch(r.now))
 	}
 	return again
+}
+
+// sooner returns the shorter of two waits, of which 0 is none.
+func sooner(a, b vtime.Duration) vtime.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 func (r *boardRadio) lost() uint64 {
@@ -149,13 +199,17 @@ func (r *boardRadio) lost() uint64 {
 	for c := range r.q {
 		n += r.q[c].window.Lost()
 	}
+	for _, w := range r.wires {
+		n += w.window.Lost()
+	}
 	return n
 }
 
-// socketRadio serves a node with a real radio: what the kernel holds for the
-// socket is the queue. Both classes share the socket, so control is given room
-// of its own.
+// socketRadio serves a node with real interfaces: what the kernel holds for the
+// socket is the queue, of all of them. Both classes share the socket, so control
+// is given room of its own; on a wire the node itself leaves it some.
 type socketRadio struct {
+	ports
 	sock  *udpSocket
 	limit int // frames
 }
@@ -168,21 +222,18 @@ const frameMemory = 2304
 // queues only add delay; a MAC queue must hold a whole txop.
 const socketLimit = 50
 
-// Port implements hop.Radio.
-func (r *socketRadio) Port(hop.NodeID) hop.Port { return hop.RadioPort }
-
 func (r *socketRadio) at(vtime.Time) {}
 
-func (r *socketRadio) Free(_ hop.Port, c hop.Class) int {
+func (r *socketRadio) Free(p hop.Port, c hop.Class) int {
 	free := r.limit - r.sock.queued()/frameMemory
-	if c == hop.Control {
+	if p == hop.RadioPort && c == hop.Control {
 		free += r.limit
 	}
 	return max(0, free)
 }
 
-func (r *socketRadio) sending(hop.Class)              {}
-func (r *socketRadio) unsent(hop.Class)               {}
-func (r *socketRadio) departed(hop.Class) (int, bool) { return 0, false }
-func (r *socketRadio) watch() vtime.Duration          { return 0 }
-func (r *socketRadio) lost() uint64                   { return 0 }
+func (r *socketRadio) sending(hop.Port, hop.Class)             {}
+func (r *socketRadio) unsent(hop.Port, hop.Class)              {}
+func (r *socketRadio) departed(func(hop.Port, hop.Class, int)) {}
+func (r *socketRadio) watch() vtime.Duration                   { return 0 }
+func (r *socketRadio) lost() uint64                            { return 0 }

@@ -41,16 +41,22 @@ func TestMedium(t *testing.T) {
 	if len(rs) != 3 || strings.Count(out.String(), "\n") != 4 {
 		t.Fatalf("%d results, table:\n%s", len(rs), out.String())
 	}
-	// Two cells that do not hear each other carry 29.9 Mb/s each; the bound is
-	// wide, because the machine may be busy.
-	if c := rs[0]; c.Goodput < 20e6 || c.Goodput > 62e6 || c.Nodes != 4 || c.Flows != 2 {
-		t.Errorf("cells: %.1f Mb/s over %d nodes and %d flows, want about 60 Mb/s over 4 and 2", c.Goodput/1e6, c.Nodes, c.Flows)
+	// Two cells that do not hear each other carry 29.9 Mb/s each, and so much at
+	// most in the engine's time; a busy machine's senders offer less.
+	if c := rs[0]; c.Goodput == 0 || c.Frames*payload*8 > 60e6 || c.Nodes != 4 || c.Flows != 2 {
+		t.Errorf("cells: %.1f Mb/s in %.0f frames/s over %d nodes and %d flows, want about 60 Mb/s over 4 and 2", c.Goodput/1e6, c.Frames, c.Nodes, c.Flows)
 	}
 	if m := rs[1]; m.Goodput < 1e6 || m.Goodput > 35e6 || m.Flows != 9 || m.Frames < m.Goodput/8/1500 {
 		t.Errorf("mesh: %.1f Mb/s of %d flows, %.0f frames/s", m.Goodput/1e6, m.Flows, m.Frames)
 	}
-	if w := rs[2]; w.Goodput < 30e6 || w.Goodput > 60e6 || w.Nodes != 4 || w.Flows != 2 || len(w.Report.Pipes) != 2 {
-		t.Errorf("wires: %.1f Mb/s over %d nodes, %d flows and %d pipes, want about 58 Mb/s over 4, 2 and 2", w.Goodput/1e6, w.Nodes, w.Flows, len(w.Report.Pipes))
+	w := rs[2]
+	if w.Goodput == 0 || w.Nodes != 4 || w.Flows != 2 || len(w.Report.Pipes) != 2 {
+		t.Fatalf("wires: %.1f Mb/s over %d nodes, %d flows and %d pipes, want about 58 Mb/s over 4, 2 and 2", w.Goodput/1e6, w.Nodes, w.Flows, len(w.Report.Pipes))
+	}
+	for i, p := range w.Report.Pipes {
+		if p[0].Delivered == 0 || p[0].Delivered > 2501 || p[1].Entered != 0 { // 30 Mb/s are 2,500 packets of 1500 B
+			t.Errorf("pipe %d delivered %d packets in a second and took %d on the way back", i, p[0].Delivered, p[1].Entered)
+		}
 	}
 	for _, r := range rs {
 		if r.Report.Measured.To.Sub(r.Report.Measured.From) != vtime.Second {

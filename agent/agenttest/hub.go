@@ -43,7 +43,8 @@ type hub struct {
 	radio map[int]int // device of a node's radio
 	nodes int
 	board *board.Board // may be nil
-	wake  [2]int       // pipe that ends the loop
+	watch func(node int, frame []byte)
+	wake  [2]int // pipe that ends the loop
 	done  chan struct{}
 
 	mu      sync.Mutex
@@ -84,8 +85,8 @@ func (f *frames) Pop() any {
 	return x
 }
 
-func newHub(devs []device, nodes, wires int, b *board.Board) (*hub, error) {
-	h := &hub{devs: devs, radio: map[int]int{}, nodes: nodes, board: b, done: make(chan struct{}), links: map[[2]int]Link{}, rnd: rand.New(rand.NewSource(1)),
+func newHub(devs []device, nodes, wires int, b *board.Board, watch func(int, []byte)) (*hub, error) {
+	h := &hub{devs: devs, watch: watch, radio: map[int]int{}, nodes: nodes, board: b, done: make(chan struct{}), links: map[[2]int]Link{}, rnd: rand.New(rand.NewSource(1)),
 		free: map[[2]int]time.Time{}, queued: map[[2]int]int{}, held: make([]int, nodes*board.NumAC+2*wires), passed: map[[2]int]int{}, lost: map[[2]int]int{}}
 	for i, d := range devs {
 		if d.wire < 0 {
@@ -95,7 +96,6 @@ func newHub(devs []device, nodes, wires int, b *board.Board) (*hub, error) {
 	if err := unix.Pipe2(h.wake[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, err
 	}
-	go h.run()
 	return h, nil
 }
 
@@ -193,6 +193,9 @@ func (h *hub) run() {
 
 // take decides the fate of one frame.
 func (h *hub) take(from int, data []byte) {
+	if h.watch != nil {
+		h.watch(h.devs[from].node, data)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(data) < 34 || data[12] != 8 || data[13] != 0 || data[0]&1 != 0 {

@@ -63,6 +63,9 @@ type Options struct {
 	QueueLimit int  // frames per queue on the board; 0 = 50
 	NoDevices  bool // agents without interfaces
 	UserNS     bool // each agent in a user namespace, with no rights outside
+	// Watch sees every frame that a node sends, before its fate is decided; it
+	// runs on the hub's thread.
+	Watch func(node int, frame []byte)
 	// Wires join two nodes each, by interfaces eth0, eth1 … in this order.
 	Wires [][2]int
 	// WiredOnly nodes have no radio; Bridges join all their interfaces by a
@@ -137,11 +140,12 @@ func New(t testing.TB, n int, opt Options) *Lab {
 			add(node, i, end, tap.Config{Name: name, HardwareAddress: mac})
 		}
 	}
-	h, err := newHub(devs, n, len(opt.Wires), l.board)
+	h, err := newHub(devs, n, len(opt.Wires), l.board, opt.Watch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.hub = h
+	go h.run()
 	return l
 }
 

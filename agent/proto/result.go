@@ -146,6 +146,9 @@ type FlowSetup struct {
 	SendBuffer    vtime.Bytes `json:"send_buffer,omitempty"`
 	ReceiveBuffer vtime.Bytes `json:"receive_buffer,omitempty"`
 	MSS           int         `json:"mss,omitempty"`
+	// ReceiveWindow is the clamp of the window that the receiver offers
+	// (TCP_WINDOW_CLAMP), where the flow has one.
+	ReceiveWindow vtime.Bytes `json:"receive_window,omitempty"`
 }
 
 // FlowResult is one side's account of a flow after the stop. The destination's

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -163,6 +164,12 @@ func checkFlow(c *proto.Configure, f *proto.Flow) error {
 	case len(f.Path) > 0 && (f.Path[0] != f.Src || f.Path[len(f.Path)-1] != f.Dst):
 		return bad(fmt.Sprintf("its path %v does not lead from %d to %d", f.Path, f.Src, f.Dst))
 	}
+	if cap := f.Options.CwndCap; cap > 0 && f.Src == c.Node {
+		to := slices.IndexFunc(c.Routes, func(r proto.Route) bool { return r.Dst == netip.PrefixFrom(f.DstAddr, 32) })
+		if to < 0 || c.Routes[to].CwndCap != cap {
+			return bad(fmt.Sprintf("its congestion window is to be capped at %d segments, and the route to %v is not: the kernel knows caps of routes only", cap, f.DstAddr))
+		}
+	}
 	return nil
 }
 
@@ -188,6 +195,13 @@ func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transp
 	}
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(c.Routes, func(r proto.Route) bool { return r.CwndCap > 0 }) {
+		forget, err := s.caps.Enforce(c.Address.Addr(), c.Routes)
+		s.undo.push("caps of congestion windows", forget)
+		if err != nil {
+			return nil, err
+		}
 	}
 	// The kernel's state is compared before sockets depend on it.
 	r, err := s.readback()
@@ -282,6 +296,9 @@ func (s *session) readback() (*proto.Readback, error) {
 		return nil, err
 	}
 	if r.Routes, r.Neighbours, err = s.table().Verify(c.Routes, c.Neighbours); err != nil {
+		return nil, err
+	}
+	if err := route.VerifyCaps(c.Address.Addr(), c.Routes); err != nil {
 		return nil, err
 	}
 	r.Flows = s.setups()

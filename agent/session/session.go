@@ -17,6 +17,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/probe"
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/route"
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/netem/board"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -51,6 +52,7 @@ type session struct {
 	cfg     *proto.Configure
 	sysctls []proto.Sysctl // those ordered and those derived from them
 	links   map[string]int // indices of the interfaces and the bridge
+	caps    route.Caps     // of congestion windows
 	undo    undoStack
 	view    *board.View // queue board, once it was given
 

@@ -26,9 +26,13 @@ type Options struct {
 	NotSentLow    vtime.Bytes
 	NoDelay       bool
 	DSCP          int
+	// ReceiveWindow is the most that the socket offers to the other end, in
+	// segments of the MSS; 0 = the kernel decides. See holdWindow.
+	ReceiveWindow int
 }
 
-// FlowOptions returns the socket options of a flow of a TCP family.
+// FlowOptions returns the socket options of a flow of a TCP family; the receive
+// window is the destination's.
 func FlowOptions(f *proto.Flow, cc string) Options {
 	o := f.Options
 	return Options{CC: cc, MSS: o.MSS, SendBuffer: o.SendBuffer, ReceiveBuffer: o.ReceiveBuffer, NotSentLow: o.NotSentLow, NoDelay: o.NoDelay, DSCP: o.DSCP}
@@ -74,6 +78,9 @@ func (o Options) Apply(fd int) error {
 	}
 	if err := SetBuffer(fd, unix.SO_SNDBUF, o.SendBuffer); err != nil {
 		return err
+	}
+	if o.ReceiveWindow > 0 {
+		return o.beginWindow(fd)
 	}
 	return SetBuffer(fd, unix.SO_RCVBUF, o.ReceiveBuffer)
 }
@@ -159,6 +166,9 @@ func Setup(fd int, flow int, side proto.Side) proto.FlowSetup {
 		s.ReceiveBuffer = vtime.Bytes(v)
 	}
 	s.MSS, _ = unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG)
+	if v, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP); err == nil && side == proto.Destination {
+		s.ReceiveWindow = vtime.Bytes(v)
+	}
 	return s
 }
 

@@ -107,11 +107,15 @@ const readBuffer = 64 << 10
 func (s *Sink) read(conn *net.TCPConn) error {
 	buf := make([]byte, readBuffer)
 	clock := s.sched.Clock
+	window := windowHolder{opt: s.opt}
 	for {
 		n, err := conn.Read(buf)
 		if n > 0 {
 			if bad := s.count(clock.Now(), buf[:n]); bad != nil {
 				return bad
+			}
+			if failed := window.holdWindow(conn, n); failed != nil && err == nil {
+				return failed
 			}
 		}
 		switch {

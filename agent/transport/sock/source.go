@@ -35,6 +35,7 @@ type Source struct {
 	app     *workload.Source
 	conn    *net.TCPConn
 	started bool
+	over    int64 // the largest congestion window seen above the flow's cap
 	result  proto.FlowResult
 }
 
@@ -287,6 +288,9 @@ func (s *Source) finish(now, stop vtime.Time, ordered bool, err error) {
 		s.conn = nil
 	}
 	s.result.Total = s.app.Taken()
+	if s.over > 0 {
+		err, ordered = &proto.Error{Code: proto.CodeNotApplied, What: fmt.Sprintf("flow %d: cap of the congestion window", s.flow.ID), Wanted: fmt.Sprint(s.flow.Options.CwndCap), Got: fmt.Sprint(s.over)}, false
+	}
 	if s.result.Error = Judge(s.flow.ID, now, stop, ordered, err); s.result.Error != nil {
 		s.node.Event(proto.Event{Flow: s.flow.ID, Side: proto.Source, Kind: proto.Failed, T: now, Error: s.result.Error})
 	}
@@ -305,6 +309,9 @@ func (s *Source) sampleLocked(now vtime.Time) (proto.Sample, bool) {
 		return sample, false
 	}
 	err := OnConn(s.conn, func(fd int) error { return probe.TCPInfo(fd, &sample) })
+	if cap := s.flow.Options.CwndCap; err == nil && cap > 0 && sample.CwndPackets > int64(cap) {
+		s.over = max(s.over, sample.CwndPackets)
+	}
 	return sample, err == nil
 }
 

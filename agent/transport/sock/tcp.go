@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hopbed/hopbed/agent/proto"
@@ -61,10 +62,15 @@ func CheckStreamOptions(f *proto.Flow, foreign []Foreign) error {
 		{"not_sent_low_water", int64(o.NotSentLow), 1, 1 << 30},
 		{"dscp", int64(o.DSCP), 0, 63},
 		{"connect_within", int64(o.ConnectWithin), 1, int64(vtime.Hour)},
+		{"receive_window", int64(o.ReceiveWindow), 1, 65535},
+		{"cwnd_cap", int64(o.CwndCap), 1, 1 << 24},
 	} {
 		if v.v != 0 && (v.v < v.lo || v.v > v.hi) {
 			return &proto.Error{Code: proto.CodeOrder, What: "option " + v.name, Got: fmt.Sprint(v.v), Wanted: fmt.Sprintf("%d to %d", v.lo, v.hi)}
 		}
+	}
+	if o.ReceiveWindow > 0 && o.ReceiveBuffer > 0 {
+		return &proto.Error{Code: proto.CodeOrder, What: "options receive_window and receive_buffer", Detail: "a window of so many segments comes with a buffer that holds it", Remedy: "leave one of them out"}
 	}
 	return nil
 }
@@ -132,6 +138,7 @@ func (e *tcpEndpoint) open(f proto.Flow) error {
 		}
 		e.sources, e.setups = append(e.sources, s), append(e.setups, setup)
 	case proto.Destination:
+		opt.ReceiveWindow = f.Options.ReceiveWindow
 		l, err := Listen(to, opt)
 		if err != nil {
 			return err
@@ -148,7 +155,15 @@ func (e *tcpEndpoint) open(f proto.Flow) error {
 
 // Listen listens with the options, which accepted connections inherit.
 func Listen(at netip.AddrPort, opt Options) (*net.TCPListener, error) {
-	lc := net.ListenConfig{Control: opt.control, KeepAlive: -1}
+	control := func(_, _ string, c syscall.RawConn) error {
+		return onFD(c, func(fd int) error {
+			if err := opt.Apply(fd); err != nil {
+				return err
+			}
+			return opt.listenWindow(fd)
+		})
+	}
+	lc := net.ListenConfig{Control: control, KeepAlive: -1}
 	// The default would be an MPTCP socket, whose options and TCP_INFO differ.
 	lc.SetMultipathTCP(false)
 	l, err := lc.Listen(context.Background(), "tcp4", at.String())

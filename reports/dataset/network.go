@@ -95,6 +95,7 @@ type Topology struct {
 	Repetition int
 	Nodes      []store.Node
 	Links      []store.Link
+	Pipes      []store.Pipe // both directions of each wired link
 	Flows      []store.Flow
 }
 
@@ -135,6 +136,9 @@ func (s *Set) Networks(ctx context.Context, g *Group) ([]Topology, error) {
 			continue
 		}
 		if t.Links, err = s.st.Links(ctx, f); err != nil {
+			return nil, err
+		}
+		if t.Pipes, err = s.st.Pipes(ctx, f); err != nil {
 			return nil, err
 		}
 		if t.Flows, err = s.st.Flows(ctx, f); err != nil {

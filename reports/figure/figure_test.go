@@ -48,10 +48,13 @@ func examples() []*Figure {
 	gains := []Gain{{"hop", 0, []int{2, 3, 4}, []stats.Estimate{
 		{Value: 3, N: 5, HasInterval: true, Lo: 2, Hi: 5}, {Value: 8, N: 1}, {Value: math.Inf(1), N: 5, HasInterval: true, Lo: 12, Hi: math.Inf(1)}}}}
 	m := Map{
-		Nodes: []MapNode{{"n01", 0, 0, true}, {"n02", 40, 10, true}, {"gateway", 80, 0, true}, {"n04", 60, 30, true}},
+		Nodes: []MapNode{{"n01", 0, 0, true, false}, {"n02", 40, 10, true, false}, {"gateway", 80, 0, true, false}, {"n04", 60, 30, true, false}},
 		Links: []MapLink{{0, 1, 0.95, true}, {1, 2, 0.4, true}, {1, 3, 0.6, true}, {2, 3, 0.2, true}, {0, 3, 0.15, false}, {0, 2, 0.05, false}},
 		Flows: []MapFlow{{0, 2}, {0, 3}, {3, 0}},
 	}
+	wired := m
+	wired.Nodes = append(m.Nodes[:4:4], MapNode{Name: "server", Wired: true})
+	wired.Wires = []MapWire{{2, 4, "10 Mb/s, 20 ms, queue of 100 packets"}}
 	ratios := []Ratio{
 		{"delay=10ms, tcp/reno", stats.Estimate{Value: 1.02, N: 8, HasInterval: true, Lo: 0.99, Hi: 1.04}, "met", Good},
 		{"delay=100ms, a name that is longer than the figure is wide, tcp/cubic", stats.Estimate{Value: 0.71, N: 8, HasInterval: true, Lo: 0.6, Hi: 0.8}, "missed", Bad},
@@ -69,7 +72,7 @@ func examples() []*Figure {
 	air := []Airtime{{"hop", []NodeAirtime{{"n01", 0.2, 0.3, 0.1, 0.4}, {"n02", 0, 0.5, 0.25, 0.25}}, ""}, {"tcp/cubic", nil, "no valid run"}}
 	return []*Figure{
 		CDF("cdf", Goodput, series), Box("box", Goodput, series), Ranked("ranked", Goodput, repeated), Bands("bands", []Band{band, {Label: "tcp/cubic"}}),
-		Gains("gains", "tcp/cubic", Goodput, gains), Topology("topology", m), AirtimeBars("airtime", air),
+		Gains("gains", "tcp/cubic", Goodput, gains), Topology("topology", m), Topology("wired", wired), AirtimeBars("airtime", air),
 		CompletionTimes("times", times), Sweep("sweep", Goodput, "delay", panels),
 		Ratios("ratios", "sim / netns, goodput", 0.05, ratios),
 	}
@@ -170,7 +173,7 @@ func TestOddInput(t *testing.T) {
 	var crowd Map
 	var busy Airtime
 	for i := range 100 {
-		crowd.Nodes = append(crowd.Nodes, MapNode{"node", float64(i % 10), float64(i / 10), true})
+		crowd.Nodes = append(crowd.Nodes, MapNode{"node", float64(i % 10), float64(i / 10), true, false})
 		busy.Nodes = append(busy.Nodes, NodeAirtime{"a-long-node-name", 0.25, 0.25, 0.25, 0.25})
 	}
 	for name, f := range map[string]*Figure{
@@ -192,10 +195,10 @@ func TestOddInput(t *testing.T) {
 		"undefined gain":     Gains("x", "tcp", Goodput, []Gain{{"hop", 0, []int{2}, []stats.Estimate{{Value: math.NaN(), N: 1}}}}),
 		"no gains":           Gains("x", "tcp", Goodput, nil),
 		"no nodes":           Topology("x", Map{}),
-		"one node":           Topology("x", Map{Nodes: []MapNode{{"a", 5, 5, true}}}),
+		"one node":           Topology("x", Map{Nodes: []MapNode{{"a", 5, 5, true, false}}}),
 		"no positions":       Topology("x", Map{Nodes: []MapNode{{Name: "a"}, {Name: "b"}, {Name: "c"}}, Links: []MapLink{{0, 1, 1, true}}}),
-		"a vertical line":    Topology("x", Map{Nodes: []MapNode{{"a", 0, 0, true}, {"b", 0, 500, true}}}),
-		"a chain":            Topology("x", Map{Nodes: []MapNode{{"a", 0, 0, true}, {"b", 500, 0, true}}}),
+		"a vertical line":    Topology("x", Map{Nodes: []MapNode{{"a", 0, 0, true, false}, {"b", 0, 500, true, false}}}),
+		"a chain":            Topology("x", Map{Nodes: []MapNode{{"a", 0, 0, true, false}, {"b", 500, 0, true, false}}}),
 		"100 nodes":          Topology("x", crowd),
 		"100 nodes' airtime": AirtimeBars("x", []Airtime{busy}),
 		"no airtime":         AirtimeBars("x", nil),
@@ -209,7 +212,7 @@ func TestHostileText(t *testing.T) {
 	bad := "</text><script>alert(1)</script>\" onload=\"x\x1b[31m\u202e\x00"
 	for _, f := range []*Figure{
 		CDF("x", Goodput, []Series{{Label: bad, Values: []float64{1, 2}}}),
-		Topology("x", Map{Nodes: []MapNode{{bad, 0, 0, true}, {bad, 1, 1, true}}, Links: []MapLink{{0, 1, 1, true}}}),
+		Topology("x", Map{Nodes: []MapNode{{bad, 0, 0, true, false}, {bad, 1, 1, true, false}}, Links: []MapLink{{0, 1, 1, true}}}),
 		AirtimeBars("x", []Airtime{{bad, []NodeAirtime{{bad, 0.5, 0.5, 0, 0}}, ""}}),
 		Gains("x", bad, Goodput, []Gain{{bad, 0, []int{1}, []stats.Estimate{{Value: 2, N: 1}}}}),
 	} {

@@ -66,6 +66,7 @@ const rules = `
 .hb-lk2{stroke-width:2}
 .hb-lk1{stroke-width:1.6;stroke-dasharray:6 3}
 .hb-lk0{stroke-width:1.4;stroke-dasharray:1.6 2.6}
+.hb-wire{stroke:{ink};fill:none;stroke-width:2.6}
 .hb-un{stroke:{dim};stroke-opacity:.55;stroke-width:.8}
 `
 

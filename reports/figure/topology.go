@@ -10,15 +10,23 @@ import (
 type Map struct {
 	Nodes []MapNode
 	Links []MapLink
+	Wires []MapWire
 	Flows []MapFlow
 }
 
-// MapNode is a node; without a position every node of the map is set on a
-// circle.
+// MapNode is a node. Nodes without a position stand above the others, or all on
+// a circle when none has one.
 type MapNode struct {
 	Name   string
 	XM, YM float64
 	Placed bool
+	Wired  bool // without a radio
+}
+
+// MapWire is a wired link, with what was asked of it in words.
+type MapWire struct {
+	A, B    int
+	Setting string
 }
 
 // MapLink is a pair of nodes, the delivery being the mean of both directions.
@@ -58,7 +66,18 @@ func Topology(id string, m Map) *Figure {
 	}
 	y := f.legend(6, 10, entries)
 
+	if len(m.Wires) > 0 {
+		y = f.legend(6, y, []entry{{"wired", 24, func(x, y float64) { f.line("hb-wire", pt{x, y}, pt{x + 24, y}) }}})
+		f.Caption += " Thick: wired links; square: a node without a radio."
+	}
 	pos, height, note := place(m.Nodes, y+12)
+	for _, w := range m.Wires {
+		if w.A < len(pos) && w.B < len(pos) {
+			f.line("hb-wire", pos[w.A], pos[w.B])
+			f.shapes[len(f.shapes)-1].tip = fmt.Sprintf("%s – %s, wired: %s", m.Nodes[w.A].Name, m.Nodes[w.B].Name, w.Setting)
+			f.data.add("wire", m.Nodes[w.A].Name, m.Nodes[w.B].Name, "", "", "", "")
+		}
+	}
 	for _, pass := range []bool{false, true} { // unused links lie below
 		for _, l := range m.Links {
 			if l.Routed != pass || l.A >= len(pos) || l.B >= len(pos) {
@@ -93,7 +112,12 @@ func Topology(id string, m Map) *Figure {
 		} else {
 			f.data.add("node", n.Name, "", "", "", "", "")
 		}
-		f.add(shape{kind: circle, class: "hb-node", pts: []pt{pos[i]}, r: r, tip: fmt.Sprintf("%s: %d flows begin, %d end", n.Name, from[i], to[i])})
+		if n.Wired {
+			f.rect("hb-node", pos[i].x-r, pos[i].y-r, 2*r, 2*r)
+		} else {
+			f.add(shape{kind: circle, class: "hb-node", pts: []pt{pos[i]}, r: r})
+		}
+		f.shapes[len(f.shapes)-1].tip = fmt.Sprintf("%s: %d flows begin, %d end", n.Name, from[i], to[i])
 		if r > 5 {
 			f.text("hb-n", "middle", pos[i].x, pos[i].y+2.7, nodeLabel(n.Name, i))
 		}
@@ -153,6 +177,9 @@ func ends(from, to int) string {
 	return strings.Join(parts, " ")
 }
 
+// aboveOthers is the room for nodes without a position above those with one.
+const aboveOthers = 44.0
+
 type mapNote struct {
 	text   string
 	length float64 // of the scale bar, 0 for none
@@ -163,10 +190,14 @@ type mapNote struct {
 func place(nodes []MapNode, top float64) (pos []pt, height float64, note mapNote) {
 	const margin = 20.0
 	width := Width - 2*margin
-	placed := len(nodes) > 0
+	placed, others := false, 0
 	minX, minY, maxX, maxY := math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)
 	for _, n := range nodes {
-		placed = placed && n.Placed
+		if !n.Placed {
+			others++
+			continue
+		}
+		placed = true
 		minX, maxX = math.Min(minX, n.XM), math.Max(maxX, n.XM)
 		minY, maxY = math.Min(minY, n.YM), math.Max(maxY, n.YM)
 	}
@@ -190,7 +221,17 @@ func place(nodes []MapNode, top float64) (pos []pt, height float64, note mapNote
 	if dx < 1e-6 && dy < 1e-6 {
 		scale = 1
 	}
+	row := top + 14
+	if others > 0 {
+		top += aboveOthers
+	}
+	at := 0
 	for _, n := range nodes {
+		if !n.Placed {
+			at++
+			pos = append(pos, pt{margin + width*float64(at)/float64(others+1), row})
+			continue
+		}
 		x := margin + (width-dx*scale)/2 + (n.XM-minX)*scale
 		pos = append(pos, pt{x, top + 14 + (maxY-n.YM)*scale})
 	}
@@ -204,6 +245,10 @@ func place(nodes []MapNode, top float64) (pos []pt, height float64, note mapNote
 	h := math.Min(dy*scale, tallest)
 	if h > 0 && bar > 0 && dx > 1e-6 {
 		note = mapNote{fmt.Sprintf("%g m", bar), bar * scale}
+	}
+	if others > 0 {
+		note.text += "; nodes at the top have no position"
+		note.text = strings.TrimPrefix(note.text, "; ")
 	}
 	return pos, top + h + 62, note
 }

@@ -3,7 +3,9 @@ package render
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/hopbed/hopbed/orchestrator/store"
 	"github.com/hopbed/hopbed/reports/dataset"
 	"github.com/hopbed/hopbed/reports/figure"
 	"github.com/hopbed/hopbed/reports/stats"
@@ -39,6 +41,13 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 		bands = append(bands, band(b))
 	}
 	for _, s := range airtimeSeries(g.Data) {
+		pipes, err := set.PipesOf(ctx, &s)
+		if err != nil {
+			return err
+		}
+		if len(pipes) > 0 {
+			g.Pipes = append(g.Pipes, SeriesPipes{s.Transport, pipes})
+		}
 		of := &s
 		if varies { // node 1 of one placement is not node 1 of another
 			of = &dataset.Series{Transport: s.Transport}
@@ -203,7 +212,7 @@ func networkMap(t *dataset.Topology) figure.Map {
 	index := map[int]int{}
 	for i, n := range t.Nodes {
 		index[n.Node] = i
-		m.Nodes = append(m.Nodes, figure.MapNode{Name: n.Name, XM: n.XM.V, YM: n.YM.V, Placed: n.XM.OK && n.YM.OK})
+		m.Nodes = append(m.Nodes, figure.MapNode{Name: n.Name, XM: n.XM.V, YM: n.YM.V, Placed: n.XM.OK && n.YM.OK, Wired: n.Wired})
 	}
 	type pair struct{ a, b int }
 	place := map[pair]int{}
@@ -227,8 +236,39 @@ func networkMap(t *dataset.Topology) figure.Map {
 			m.Links[i].Delivery = stats.Mean(delivery[i])
 		}
 	}
+	wires := map[int]bool{}
+	for _, p := range t.Pipes {
+		if !wires[p.Pipe] { // the other direction may differ, the line is one
+			wires[p.Pipe] = true
+			m.Wires = append(m.Wires, figure.MapWire{A: index[p.Src], B: index[p.Dst], Setting: pipeSetting(&p)})
+		}
+	}
 	for _, f := range t.Flows {
 		m.Flows = append(m.Flows, figure.MapFlow{Src: index[f.Src], Dst: index[f.Dst]})
 	}
 	return m
+}
+
+// pipeSetting says what was asked of a wired link.
+func pipeSetting(p *store.Pipe) string {
+	var parts []string
+	if p.RateBps.OK {
+		parts = append(parts, rate(float64(p.RateBps.V)))
+	}
+	if p.DelayUs.OK {
+		parts = append(parts, fmt.Sprintf("%g ms", float64(p.DelayUs.V)/1000))
+	}
+	if p.QueuePackets.OK {
+		parts = append(parts, fmt.Sprintf("queue of %d packets", p.QueuePackets.V))
+	}
+	if p.Loss.OK && p.Loss.V > 0 {
+		parts = append(parts, "loss "+finePercent(p.Loss.V))
+	}
+	if p.Setting != "" {
+		parts = append(parts, p.Setting)
+	}
+	if len(parts) == 0 {
+		return "without a limit"
+	}
+	return strings.Join(parts, ", ")
 }

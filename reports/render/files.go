@@ -24,6 +24,9 @@ func (g *Group) tables() []Table {
 	if a := airtimeTable(g); len(a.Rows) > 0 {
 		t = append(t, a)
 	}
+	if len(g.Pipes) > 0 {
+		t = append(t, pipeTable(g))
+	}
 	return fromBackend(t, g.Data.Backend)
 }
 

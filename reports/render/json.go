@@ -73,6 +73,7 @@ type jsonGroup struct {
 	Hops       []jsonHops       `json:"by_hops"`
 	Claims     []jsonClaim      `json:"claims"`
 	Airtime    []jsonAirtime    `json:"airtime"`
+	Pipes      []jsonPipe       `json:"pipes"`
 	Figures    []jsonFigureName `json:"figures"`
 }
 
@@ -179,15 +180,6 @@ type jsonThreshold struct {
 	Above  *float64 `json:"above"` // strictly
 	Max    *float64 `json:"max"`
 	Source string   `json:"source"`
-}
-
-type jsonAirtime struct {
-	Transport string `json:"transport"`
-	Node      string `json:"node"`
-	Tx        number `json:"tx_share"`
-	Rx        number `json:"rx_share"`
-	Busy      number `json:"busy_share"`
-	Idle      number `json:"idle_share"`
 }
 
 type jsonFigureName struct {
@@ -301,7 +293,7 @@ func (s *Section) json() (jsonCampaign, error) {
 
 func (g *Group) json() jsonGroup {
 	out := jsonGroup{Backend: g.Data.Backend, Condition: g.Data.Condition, Baseline: g.Baseline, Measure: "goodput", Mixed: g.Data.Mixed,
-		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Claims: []jsonClaim{}, Airtime: []jsonAirtime{}, Figures: []jsonFigureName{}}
+		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Claims: []jsonClaim{}, Airtime: []jsonAirtime{}, Pipes: []jsonPipe{}, Figures: []jsonFigureName{}}
 	if g.Data.Sized {
 		out.Measure = "completion_time"
 	}
@@ -344,11 +336,7 @@ func (g *Group) json() jsonGroup {
 	for i := range g.Claims {
 		out.Claims = append(out.Claims, g.Claims[i].json())
 	}
-	for _, a := range g.Airtime {
-		for _, n := range a.Nodes {
-			out.Airtime = append(out.Airtime, airtimeJSON(a.Transport, n))
-		}
-	}
+	g.networkJSON(&out)
 	for _, f := range g.allFigures() {
 		out.Figures = append(out.Figures, jsonFigureName{f.ID, f.Title})
 	}
@@ -357,10 +345,6 @@ func (g *Group) json() jsonGroup {
 
 func quartiles(s stats.Summary) [3]number {
 	return [3]number{number(s.Q1), number(s.Median), number(s.Q3)}
-}
-
-func airtimeJSON(transport string, n dataset.Airtime) jsonAirtime {
-	return jsonAirtime{transport, n.Name, number(n.Tx), number(n.Rx), number(n.Busy), number(n.Idle)}
 }
 
 func (c *Claim) json() jsonClaim {

@@ -57,6 +57,7 @@ type Group struct {
 	Hops     []dataset.HopRow
 	Claims   []Claim
 	Airtime  []SeriesAirtime
+	Pipes    []SeriesPipes
 	Figures  []*figure.Figure
 	// Maps are the placements of further repetitions, where they differ.
 	Maps []*figure.Figure
@@ -66,6 +67,12 @@ type Group struct {
 type SeriesAirtime struct {
 	Transport string
 	Nodes     []dataset.Airtime
+}
+
+// SeriesPipes is what the wired links did for one series.
+type SeriesPipes struct {
+	Transport string
+	Pipes     []dataset.PipeUse
 }
 
 // Build reads the campaigns and computes their report.

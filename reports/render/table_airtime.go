@@ -25,3 +25,16 @@ func airtimeTable(g *Group) Table {
 	}
 	return t
 }
+
+// pipeTable shows what the wired links did for each transport.
+func pipeTable(g *Group) Table {
+	t := Table{Title: "Wired links, mean over repetitions", Head: []string{"transport", "link", "delivered", "lost", "queue full", "busy", "mean queue", "longest"}, Left: map[int]bool{1: true}}
+	for _, p := range g.Pipes {
+		for _, u := range p.Pipes {
+			t.add("", name(p.Transport), name(u.From)+" → "+name(u.To), rate(u.DeliveredBps), percent(u.Lost), percent(u.Dropped), percent(u.Busy),
+				decimals(u.QueueMeanPackets, 1), decimals(u.QueueMaxPackets, 0))
+		}
+	}
+	t.Notes = []string{"Delivered: IP packets with their headers, as bits a second. Lost and queue full: shares of the packets that came to the link. Queues in packets."}
+	return t
+}

@@ -37,6 +37,7 @@ type result struct {
 	attempt
 	rec         *store.RunRecord
 	err         error // of the run; it is also in the record
+	unkept      error // of its files
 	interrupted bool
 	planErr     error
 }
@@ -55,10 +56,12 @@ func carryOut(ctx context.Context, o Options, c *store.Campaign, a attempt, tell
 		out.planErr = err
 		return out
 	}
+	files := o.Files.Begin(s, c.Backend)
 	started := time.Now()
-	out.rec, out.err = o.Backend.Run(ctx, s, tell, nil)
+	out.rec, out.err = o.Backend.Run(ctx, s, tell, files.Capture())
 	if ctx.Err() != nil && out.err != nil {
 		// The user stopped it: no result, and not the run's fault.
+		files.Discard()
 		out.interrupted, out.rec = true, nil
 		return out
 	}
@@ -66,6 +69,7 @@ func carryOut(ctx context.Context, o Options, c *store.Campaign, a attempt, tell
 		out.rec = backend.NewRecord(s, func(int) string { return "" })
 	}
 	seal(out.rec, o, c, a.run, started, out.err)
+	out.unkept = files.End(out.rec)
 	return out
 }
 

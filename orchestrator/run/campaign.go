@@ -9,6 +9,7 @@ import (
 
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/artifact"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -23,8 +24,9 @@ type Options struct {
 	// Resume goes on with the newest unfinished campaign of the same text. Where
 	// there is none but a complete one, nothing is missing and nothing is run.
 	Resume  bool
-	Version string      // of this program
-	Host    store.Facts // of this machine
+	Files   *artifact.Files // that runs leave beside the database; nil: none
+	Version string          // of this program
+	Host    store.Facts     // of this machine
 
 	part part // among the campaigns of one command
 }
@@ -42,7 +44,9 @@ type Summary struct {
 	Backend                   string
 	Complete, Invalid, Failed int // of the whole plan, earlier invocations included
 	Interrupted               bool
-	Wall                      time.Duration
+	// Unkept are the runs of which a file is missing or incomplete.
+	Unkept int
+	Wall   time.Duration
 }
 
 // OK says whether every run of the plan is complete and valid.
@@ -56,6 +60,11 @@ func (s Summary) OK() bool { return s.Invalid == 0 && s.Failed == 0 && !s.Interr
 // pointless: a database that cannot be written, a host that cannot do it.
 func Execute(ctx context.Context, o Options) (Summary, error) {
 	began := time.Now()
+	if !o.Resume {
+		if err := o.Files.Check(o.Plan.Runs, o.Backend.Name()); err != nil {
+			return Summary{}, err
+		}
+	}
 	c, done, err := openCampaign(ctx, o)
 	if err != nil {
 		return Summary{}, err
@@ -79,6 +88,9 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 	if c.Status == store.CampaignComplete {
 		o.Observe.Warn(fmt.Sprintf("campaign %d of this file with these settings on %s is complete: nothing is missing; leave --resume out to run it again", c.ID, c.Backend))
 		return sum, nil
+	}
+	if err := o.Files.Check(todo, c.Backend); err != nil {
+		return sum, finish(o, c, sum, err)
 	}
 	o.Observe.CampaignStarted(Campaign{
 		ID: c.ID, Name: c.Name, Backend: c.Backend, Quick: c.Quick, Runs: len(todo), Finished: sum.Complete,

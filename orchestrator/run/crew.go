@@ -159,6 +159,9 @@ func (w *crew) settle(r *result, sum *Summary) error {
 	}
 	w.head++
 	w.settled++
+	if r.unkept != nil {
+		sum.Unkept++
+	}
 	switch status {
 	case store.RunComplete:
 		sum.Complete++

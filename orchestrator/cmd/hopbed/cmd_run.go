@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/hopbed/hopbed/orchestrator/artifact"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/run"
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -27,7 +28,7 @@ func runCommand(stderr *os.File) *cli.Command {
 			"a campaign of its own, and the report compares them. Nothing is pooled.\n\n" +
 			"Exit status: 0 all runs complete and valid; 1 error; 2 usage; 3 finished, but some run\n" +
 			"failed or is invalid; 130 interrupted.",
-		Flags: append(changeFlags(),
+		Flags: append(append(changeFlags(), captureFlags()...),
 			&cli.StringFlag{Name: "backend", DefaultText: "the file's backends, else netns", Usage: "where to run, `NAME` or several with commas: " + strings.Join(backendNames(), ", ")},
 			&cli.StringFlag{Name: "db", Value: "results.db", Usage: "database for the results, `FILE`"},
 			&cli.StringFlag{Name: "report", Usage: "write a report afterwards, `FILE` .html, .md or .json"},
@@ -66,9 +67,13 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 		return err
 	}
 	p := plan.Build(e)
+	files, err := captureFiles(c, p, names)
+	if err != nil {
+		return err
+	}
 	// Every scenario of the plan is laid out before anything is created: a mesh
 	// that is not connected must not end a campaign in its third repetition.
-	if err := layOut(c.Context, p); err != nil {
+	if err := layOut(c.Context, p, files); err != nil {
 		return err
 	}
 	survivePipes()
@@ -100,17 +105,21 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 		obs.Warn(w)
 	}
 	sums, err := run.ExecuteAll(ctx, run.Options{
-		Plan: p, Store: st, Observe: obs, Resume: c.Bool("resume"), Version: version(), Host: hostFacts(),
+		Plan: p, Store: st, Observe: obs, Resume: c.Bool("resume"), Files: files, Version: version(), Host: hostFacts(),
 	}, on)
 	return conclude(c, st, sums, err, stderr)
 }
 
-func layOut(ctx context.Context, p *plan.Plan) error {
+func layOut(ctx context.Context, p *plan.Plan, files *artifact.Files) error {
 	for _, r := range p.Runs {
 		if ctx.Err() != nil {
 			return &exit{exitInterrupted, ctx.Err()}
 		}
-		if _, err := r.Scenario(); err != nil {
+		s, err := r.Scenario()
+		if err != nil {
+			return err
+		}
+		if err := files.Fits(s); err != nil {
 			return err
 		}
 	}

@@ -41,7 +41,7 @@ func conclude(c *cli.Context, st *store.Store, sums []run.Summary, failure error
 			fmt.Fprintln(stderr, "report:", r)
 		}
 	}
-	errs = append(errs, summarise(c, st, sums))
+	errs = append(errs, summarise(c, st, sums), unkept(total.Unkept))
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -58,6 +58,7 @@ func addUp(sums []run.Summary) run.Summary {
 		total.Complete += s.Complete
 		total.Invalid += s.Invalid
 		total.Failed += s.Failed
+		total.Unkept += s.Unkept
 		total.Wall += s.Wall
 		total.Interrupted = total.Interrupted || s.Interrupted
 	}
@@ -93,7 +94,7 @@ func summarise(c *cli.Context, st *store.Store, sums []run.Summary) error {
 // beside the totals as well.
 func summaryJSON(sums []run.Summary) map[string]any {
 	one := func(s run.Summary) map[string]any {
-		return map[string]any{"interrupted": s.Interrupted, "complete": s.Complete, "invalid": s.Invalid, "failed": s.Failed, "wall_s": s.Wall.Seconds()}
+		return map[string]any{"interrupted": s.Interrupted, "complete": s.Complete, "invalid": s.Invalid, "failed": s.Failed, "files_incomplete": s.Unkept, "wall_s": s.Wall.Seconds()}
 	}
 	out := one(addUp(sums))
 	each := []map[string]any{}

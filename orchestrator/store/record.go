@@ -138,8 +138,9 @@ type Flow struct {
 	StartS    float64    `db:"start_s"` // since the start of the run
 	StopS     float64    `db:"stop_s"`
 	Size      Opt[int64] `db:"size_bytes"` // of a sized workload
-	// Bytes are application bytes delivered at the destination within the
-	// measured interval; GoodputBps = 8 × Bytes / duration.
+	// Bytes are application bytes delivered at the destination within the part of
+	// the measured interval in which the flow was meant to run; GoodputBps is
+	// 8 × Bytes over its length (MeasuredS).
 	Bytes         int64        `db:"bytes"`
 	GoodputBps    Opt[float64] `db:"goodput_bps"` // missing exactly when Status is failed
 	SetupS        Opt[float64] `db:"setup_s"`     // connection set-up, not part of the goodput

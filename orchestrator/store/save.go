@@ -187,15 +187,27 @@ func (rec *RunRecord) check() error {
 		if !f.GoodputBps.OK || f.Size.OK {
 			continue // a sized flow may end before the interval does
 		}
-		if r.DurationS <= 0 {
-			return fmt.Errorf("flow %d has a goodput but the run has no measured interval", f.Flow)
+		seconds := f.MeasuredS(r)
+		if seconds <= 0 {
+			return fmt.Errorf("flow %d has a goodput but no measured interval", f.Flow)
 		}
-		want := 8 * float64(f.Bytes) / r.DurationS
+		want := 8 * float64(f.Bytes) / seconds
 		if math.Abs(f.GoodputBps.V-want) > goodputTolerance*math.Max(want, 1) {
-			return fmt.Errorf("flow %d: goodput %g b/s is not 8 × %d B / %g s = %g b/s", f.Flow, f.GoodputBps.V, f.Bytes, r.DurationS, want)
+			return fmt.Errorf("flow %d: goodput %g b/s is not 8 × %d B / %g s = %g b/s", f.Flow, f.GoodputBps.V, f.Bytes, seconds, want)
 		}
 	}
 	return nil
+}
+
+// MeasuredS is the length in seconds of what a flow's goodput is taken over: the
+// part of the run's measured interval in which the flow was meant to run.
+func (f *Flow) MeasuredS(r *Run) float64 {
+	from, to := r.WarmupS, r.WarmupS+r.DurationS
+	from = math.Max(from, f.StartS)
+	if f.StopS > 0 { // 0: it was never told to stop
+		to = math.Min(to, f.StopS)
+	}
+	return math.Max(0, to-from)
 }
 
 // Goodput returns 8 × bytes / seconds, the definition of goodput_bps.

@@ -250,3 +250,29 @@ func BenchmarkSaveRun(b *testing.B) {
 	}
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "samples/s")
 }
+
+// The goodput of a flow with a start or stop of its own is over the part of the
+// measured interval in which it was meant to run.
+func TestGoodputOfPartOfTheInterval(t *testing.T) {
+	run := Run{WarmupS: 5, DurationS: 30}
+	for _, c := range []struct{ start, stop, want float64 }{
+		{0, 0, 30}, {0, 35, 30}, {10, 35, 25}, {0, 20, 15}, {10, 20, 10}, {2, 40, 30}, {40, 50, 0},
+	} {
+		f := Flow{StartS: c.start, StopS: c.stop}
+		if got := f.MeasuredS(&run); got != c.want {
+			t.Errorf("from %g to %g s: %g s, want %g", c.start, c.stop, got, c.want)
+		}
+	}
+	s := temp(t)
+	c := campaign(t, s)
+	rec := record(c.ID, 1, 0)
+	f := &rec.Flows[0]
+	f.StartS, f.StopS = 10, 20
+	if err := s.SaveRun(t.Context(), rec); err == nil || !strings.Contains(err.Error(), "/ 10 s") {
+		t.Errorf("a goodput over the whole interval was taken for one over 10 s: %v", err)
+	}
+	f.GoodputBps = Goodput(f.Bytes, 10)
+	if err := s.SaveRun(t.Context(), rec); err != nil {
+		t.Error(err)
+	}
+}

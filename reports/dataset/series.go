@@ -23,7 +23,7 @@ type Bin struct {
 	StartS float64
 	Flows  int // with samples at both ends of the bin
 	// QBps are BandQuantiles of the goodput in b/s. They are missing, OK being
-	// false, when less than half of the flows have samples.
+	// false, when less than half of the flows that were meant to run have samples.
 	QBps [5]float64
 	OK   bool
 }
@@ -56,14 +56,18 @@ func (s *Set) GoodputOverTime(ctx context.Context, ser *Series) (*Band, error) {
 	}
 	n := int(end / b.BinS)
 	values := make([][]float64, n)
-	flows := 0
+	meant := make([]int, n) // flows that were meant to run in the whole bin
 	for i := range ser.Reps {
 		rep := &ser.Reps[i]
 		wanted := map[int]bool{}
 		for _, f := range rep.Flows {
 			wanted[f.Flow] = true
+			for j := range meant {
+				if from := float64(j) * b.BinS; f.StartS <= from && (f.StopS == 0 || f.StopS >= from+b.BinS) {
+					meant[j]++
+				}
+			}
 		}
-		flows += len(wanted)
 		c := edges{binUs: b.BinS * 1e6, toleranceUs: 1.5 * interval * 1e6, values: values}
 		err := s.st.Delivered(ctx, rep.Run.ID, func(flow int, tUs, bytes int64) {
 			if wanted[flow] {
@@ -75,7 +79,7 @@ func (s *Set) GoodputOverTime(ctx context.Context, ser *Series) (*Band, error) {
 		}
 	}
 	for i, v := range values {
-		bin := Bin{StartS: float64(i) * b.BinS, Flows: len(v), OK: 2*len(v) >= flows && len(v) > 0}
+		bin := Bin{StartS: float64(i) * b.BinS, Flows: len(v), OK: 2*len(v) >= meant[i] && len(v) > 0}
 		if bin.OK {
 			v = stats.Sorted(v)
 			for j, q := range BandQuantiles {

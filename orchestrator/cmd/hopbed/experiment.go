@@ -84,7 +84,7 @@ func byOption(err error, keys []string) error {
 // like one.
 func read(name string) (*spec.Experiment, error) {
 	if src, ok := library.Source(name); ok {
-		return spec.Parse(name+".yaml (shipped)", src)
+		return spec.ParseFiles(name+".yaml (shipped)", src, library.File)
 	}
 	e, err := spec.Load(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -40,12 +41,7 @@ func collectMedium(rec *store.RunRecord, s *plan.Scenario, rep *emulator.Report)
 	for i, refused := range rep.Refused {
 		run.Facts[fmt.Sprintf("priority_refused_%d", i+1)] = refused
 	}
-	for i := range rep.Nodes {
-		if !s.Topology.Nodes[i].Radio {
-			continue
-		}
-		rec.NodeStats = append(rec.NodeStats, backend.NodeStats(i, &rep.Nodes[i].Stats)...)
-	}
+	rec.NodeStats = backend.RadioRows(s.Topology, func(i int) *wifi.NodeStats { return &rep.Nodes[i].Stats })
 	rec.Pipes = backend.PipeRows(s, rep.Pipes)
 	judgePipes(run, rec.Nodes, rep)
 	v := emulator.Judge(rep)

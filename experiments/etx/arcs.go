@@ -22,18 +22,19 @@ type Arc struct {
 // does. Ties are broken by the number of hops, the sum of the ranks, the
 // smaller id of the next hop, and the arc that is listed first.
 //
-// pass says whether the node between two arcs, given by their indices, lets
-// traffic through from the one to the other. Every node has one way to each
-// destination, whatever the way by which traffic reached it: a path on which
-// some node would not pass on what it gets by that one way is none.
-func ShortestOver(n int, arcs []Arc, pass func(in, out int) bool) *Table {
+// relays says which nodes pass on what is not for them, and pass by which arcs
+// they do so: from the arc in to the arc out, given by their indices; nil lets
+// everything through. Every node has one way to each destination, whatever the
+// way by which traffic reached it: a path on which some node would not pass on
+// what it gets by that one way is none.
+func ShortestOver(n int, arcs []Arc, relays []bool, pass func(in, out int) bool) *Table {
 	in := make([][]edge, n)
 	for i, a := range arcs {
 		if a.Cost > 0 {
 			in[a.To] = append(in[a.To], edge{int32(a.From), int32(i), min(int64(a.Cost), maxLink), pack(1, int32(a.Rank))})
 		}
 	}
-	return dijkstra(in, pass)
+	return dijkstra(in, relays, pass)
 }
 
 // Arc returns the index of the arc by which i sends what is for dst; false when
@@ -44,6 +45,15 @@ func (t *Table) Arc(i, dst int) (int, bool) {
 	}
 	a := t.arc[i*t.n+dst]
 	return int(a), a >= 0
+}
+
+// Rank returns the sum of the ranks along the path from i to dst; 0 without a
+// path, or when the table is not of arcs.
+func (t *Table) Rank(i, dst int) int {
+	if t.arc == nil || t.Hops(i, dst) < 1 {
+		return 0
+	}
+	return int(t.rank[i*t.n+dst])
 }
 
 // CostOf returns the cost of the path from i to dst, 0 without a path.

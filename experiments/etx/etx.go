@@ -61,7 +61,8 @@ type Table struct {
 	next []int32
 	hops []int32
 	cost []float64
-	arc  []int32 // of a table of arcs
+	arc  []int32 // of a table of arcs, as rank
+	rank []int32
 }
 
 // NextHop returns the neighbour to which i sends what is for dst; false when

@@ -152,3 +152,38 @@ func BenchmarkShortestPaths400(b *testing.B) {
 		ShortestPaths(g, ETX)
 	}
 }
+
+// TestArcs: of two ways between the same nodes the cheaper one counts, ranks
+// break ties of cost and length, and only relays pass on, by the arcs that they
+// may.
+func TestArcs(t *testing.T) {
+	arcs := []Arc{
+		{0, 1, 1e6, 1}, {0, 1, 1e6, 0}, {0, 1, 2e6, 0}, // 0: by arc 1
+		{1, 3, 1e6, 1}, {0, 2, 1e6, 0}, {2, 3, 1e6, 0}, {1, 4, 1e6, 0}, {0, 4, 5e6, 3}, {3, 4, 0, 0},
+	}
+	all := []bool{true, true, true, true, true}
+	tab := ShortestOver(5, arcs, all, nil)
+	for _, c := range []struct{ i, dst, arc, hops, rank, cost int }{
+		{0, 1, 1, 1, 0, 1e6}, {0, 3, 4, 2, 0, 2e6}, {0, 4, 1, 2, 0, 2e6}, {1, 3, 3, 1, 1, 1e6},
+	} {
+		if a, ok := tab.Arc(c.i, c.dst); !ok || a != c.arc || tab.Hops(c.i, c.dst) != c.hops || tab.Rank(c.i, c.dst) != c.rank || tab.CostOf(c.i, c.dst) != Cost(c.cost) {
+			t.Errorf("%d→%d by arc %d, %d hops, rank %d, cost %d; want %+v", c.i, c.dst, a, tab.Hops(c.i, c.dst), tab.Rank(c.i, c.dst), tab.CostOf(c.i, c.dst), c)
+		}
+	}
+	for _, p := range [][2]int{{3, 4}, {4, 0}, {2, 2}} {
+		if a, ok := tab.Arc(p[0], p[1]); ok || tab.CostOf(p[0], p[1]) != 0 || tab.Rank(p[0], p[1]) != 0 {
+			t.Errorf("%v by arc %d", p, a)
+		}
+	}
+	// Node 1 does not relay, node 2 not from arc 4 to arc 5: 3 is out of reach, and
+	// 4 is reached directly.
+	tab = ShortestOver(5, arcs, []bool{true, false, true, true, true}, func(in, out int) bool { return !(in == 4 && out == 5) })
+	if a, _ := tab.Arc(0, 4); a != 7 || tab.Hops(0, 3) != Unreachable || tab.Hops(1, 3) != 1 {
+		t.Errorf("0→4 by arc %d, %d hops to 3, %d from 1", a, tab.Hops(0, 3), tab.Hops(1, 3))
+	}
+	g := NewGraph(2)
+	g.Set(0, 1, 1, 1)
+	if _, ok := ShortestPaths(g, ETX).Arc(0, 1); ok || ShortestPaths(g, ETX).Rank(0, 1) != 0 {
+		t.Error("a table that is not of arcs has arcs")
+	}
+}

@@ -32,6 +32,7 @@ type label struct {
 func pack(high, low int32) uint64 { return uint64(uint32(high))<<32 | uint64(uint32(low)) }
 
 func (l label) hops() int32 { return int32(l.length >> 32) }
+func (l label) rank() int32 { return int32(l.length) }
 func (l label) next() int32 { return int32(l.way >> 32) }
 func (l label) arc() int32  { return int32(l.way) }
 
@@ -68,14 +69,15 @@ func ShortestPaths(g *Graph, m Metric) *Table {
 			}
 		}
 	}
-	return dijkstra(in, nil)
+	return dijkstra(in, nil, nil)
 }
 
-func dijkstra(in [][]edge, pass func(in, out int) bool) *Table {
+// dijkstra computes a table; with relays it is one of arcs, see ShortestOver.
+func dijkstra(in [][]edge, relays []bool, pass func(in, out int) bool) *Table {
 	n := len(in)
 	t := &Table{n: n, next: make([]int32, n*n), hops: make([]int32, n*n), cost: make([]float64, n*n)}
-	if pass != nil {
-		t.arc = make([]int32, n*n)
+	if relays != nil {
+		t.arc, t.rank = make([]int32, n*n), make([]int32, n*n)
 	}
 	none := label{math.MaxInt64, math.MaxUint64, pack(-1, -1)}
 	best := make([]label, n)
@@ -91,8 +93,12 @@ func dijkstra(in [][]edge, pass func(in, out int) bool) *Table {
 			if it.label != best[it.node] {
 				continue // a better one came after it was put here
 			}
+			relaying := it.node != int32(dst)
+			if relaying && relays != nil && !relays[it.node] {
+				continue
+			}
 			for _, e := range in[it.node] {
-				if pass != nil && it.node != int32(dst) && !pass(int(e.arc), int(it.label.arc())) {
+				if relaying && pass != nil && !pass(int(e.arc), int(it.label.arc())) {
 					continue
 				}
 				l := label{it.label.cost + e.cost, it.label.length + e.length, pack(it.node, e.arc)}
@@ -111,7 +117,7 @@ func dijkstra(in [][]edge, pass func(in, out int) bool) *Table {
 				t.next[k], t.hops[k], t.cost[k] = l.next(), l.hops(), float64(l.cost)/micro
 			}
 			if t.arc != nil {
-				t.arc[k] = l.arc()
+				t.arc[k], t.rank[k] = l.arc(), l.rank()
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,11 +32,21 @@ func FuzzParse(f *testing.F) {
 		small + "radio: {path-loss: {exponent: .nan}}\n",
 		small + "seed: 99999999999999999999999\n",
 		small + "quick: {matrix: {a: [1]}}\n",
+		cases,
+		small + "matrix: {a: [{label: [x]}, {label: y, k: $a.k}]}\nradio: $a.k\n",
+		small + "matrix: {a: [{k: {k: 1mbit}}, {k: 2mbit}]}\nradio: {rate: \"${a.k.k}\"}\nnotes: $a.k.k.k\n",
+		wires(", interfaces: [lan, eth7], rate: 10mbit, delay: 20ms, jitter: {distribution: normal, spread: 2ms, overtake: true}, loss: {good: 0.1%, bad: 30%, to-bad: 1%, to-good: 20%}, queue: {packets: 100, bytes: 64KiB}, reverse: {trace: {file: umts.down, offset: 10s}, schedule: []}"),
+		wires(", reorder: {share: 1%, extra: 5ms}, duplicate: 0.1%, queue: {packets: 1}, overhead: 38B, schedule: [{at: 1s, up: false}, {at: 2s, up: true, rate: 1mbit, delay: 5ms, loss: 1%, queue: {packets: 3}}], reverse: {rate: 1mbit}"),
+		wires(", rate: 1mbit, queue: {}, reverse: {reverse: {}}") + "backends: [sim, sim]\ntransports: {tcp: {receive-window: 42, cwnd-cap: 10, mss: 536B, receive-buffer: 4KiB}}\n",
+		withLine("topology", "topology: {nodes: [{name: a, radio: false, bridge: true}, {name: b, radio: false, bridge: true}, {name: c, radio: false, bridge: true}], pipes: [{ends: [a, b]}, {ends: [b, c]}, {ends: [c, a]}, {ends: [a, a]}]}"),
+		withLine("topology", "topology: {generate: {kind: chain, nodes: 2, spacing: 20m}, nodes: [{name: n01}, {name: s, radio: false}], pipes: [{ends: [n02, s]}]}") + "mac: {rts: off}\n",
+		withLine("flows", "flows: [{count: 1, pairs: random, hops: >=2, transport: hop, start: 5s, stop: 4s}]"),
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		e, err := Parse("f.yaml", data)
+		open := memory("1\n2\n2\n5\n")
+		e, err := ParseFiles("f.yaml", data, open)
 		if err != nil {
 			var es *Errors
 			if e != nil || !errors.As(err, &es) || len(es.Problems) == 0 || len(es.Problems) > maxProblems {
@@ -68,12 +79,23 @@ func FuzzParse(f *testing.F) {
 					t.Fatalf("flow %+v", fl)
 				}
 			}
-			if n := len(c.Topology.NodeNames()); n < 2 || n > MaxNodes {
+			names := c.Topology.NodeNames()
+			if n := len(names); n < 2 || n > MaxNodes {
 				t.Fatalf("%d nodes", n)
+			}
+			seen := map[string]bool{}
+			for k, f := range c.Topology.PipeInterfaces() {
+				for end, node := range c.Topology.Pipes[k].Ends {
+					if at := node + " " + f[end]; !slices.Contains(names, node) || seen[at] || !interfaceName(f[end]) {
+						t.Fatalf("pipe %d has the interface %q", k, at)
+					} else {
+						seen[at] = true
+					}
+				}
 			}
 		}
 		// What was accepted is accepted again, with the same result.
-		again, err := Parse("f.yaml", data)
+		again, err := ParseFiles("f.yaml", data, open)
 		if err != nil || len(again.Points()) != len(e.Points()) {
 			t.Fatalf("the second time: %v", err)
 		}

@@ -209,10 +209,23 @@ func (k *check) bridges(t *Topology) {
 	// all of them share, is another.
 	const radio = "the radio"
 	next := map[string][]string{}
-	join := func(a, b string) []string {
-		if path := walk(next, a, b); path != nil {
-			return path
+	root := map[string]string{} // a forest of sets that are joined
+	find := func(a string) string {
+		r := a
+		for root[r] != "" {
+			r = root[r]
 		}
+		if r != a {
+			root[a] = r
+		}
+		return r
+	}
+	join := func(a, b string) []string {
+		ra, rb := find(a), find(b)
+		if ra == rb {
+			return walk(next, a, b)
+		}
+		root[ra] = rb
 		next[a], next[b] = append(next[a], b), append(next[b], a)
 		return nil
 	}

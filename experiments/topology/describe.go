@@ -28,7 +28,10 @@ func DescribeDirection(c *pipe.Config) string {
 	default:
 		add("unlimited")
 	}
-	delay := c.Delay.String()
+	delay := "no delay"
+	if c.Delay > 0 {
+		delay = c.Delay.String()
+	}
 	if name, ok := distributionNames[c.Jitter.Distribution]; ok {
 		delay += fmt.Sprintf(" ± %v %s", c.Jitter.Spread, name)
 		if c.Jitter.Overtake {

@@ -60,8 +60,12 @@ func (t *Topology) connect(m etx.Metric) {
 			arcs[i].Rank = 1
 		}
 	}
-	l.table = etx.ShortestOver(len(t.Nodes), arcs, func(in, out int) bool {
-		return t.Nodes[l.links[in].Next].Bridge && !(l.links[in].radio() && l.links[out].radio())
+	bridges := make([]bool, len(t.Nodes))
+	for i, n := range t.Nodes {
+		bridges[i] = n.Bridge
+	}
+	l.table = etx.ShortestOver(len(t.Nodes), arcs, bridges, func(in, out int) bool {
+		return !(l.links[in].radio() && l.links[out].radio())
 	})
 	t.layer = l
 	t.Routes = t.route(m)
@@ -77,19 +81,18 @@ func (t *Topology) route(m etx.Metric) *etx.Table {
 			if t.layer.table.Hops(i, via) < 1 {
 				continue
 			}
-			a := etx.Arc{From: i, To: via, Cost: t.layer.table.CostOf(i, via)}
+			a := etx.Arc{From: i, To: via, Cost: t.layer.table.CostOf(i, via), Rank: t.layer.table.Rank(i, via)}
 			if m == etx.Hops {
 				a.Cost = etx.LinkCost(m, 1)
-			}
-			for _, h := range t.LinkPath(i, via) {
-				if h.Pipe == RadioEgress {
-					a.Rank++
-				}
 			}
 			arcs = append(arcs, a)
 		}
 	}
-	return etx.ShortestOver(len(t.Nodes), arcs, func(in, _ int) bool { return !t.Nodes[arcs[in].To].Bridge })
+	routers := make([]bool, len(t.Nodes))
+	for i, n := range t.Nodes {
+		routers[i] = !n.Bridge
+	}
+	return etx.ShortestOver(len(t.Nodes), arcs, routers, nil)
 }
 
 // Egress returns the link on which node i sends what is for its neighbour via;

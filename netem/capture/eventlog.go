@@ -61,10 +61,8 @@ func (s *Sniffer) line(b []byte) {
 	s.events.done(b)
 }
 
+// head is what stands before the events.
 func (l *log) head(b []byte, comment string) []byte {
-	if b == nil {
-		return nil
-	}
 	for _, text := range []string{l.cfg.Comment, comment} {
 		if text != "" {
 			b = append(append(append(b, "# "...), text[:min(len(text), maxText/2)]...), '\n')

@@ -188,7 +188,7 @@ func (s *Sniffer) Begin(epoch vtime.Time, comment string) {
 		s.header(strings.TrimPrefix(s.cfg.Comment+"\n"+comment, "\n"))
 	}
 	if s.events != nil {
-		s.line(s.log.head(s.events.room(), comment))
+		s.events.done(s.log.head(s.events.room(), comment))
 	}
 }
 
@@ -253,7 +253,7 @@ func (s *Sniffer) records(now vtime.Time) bool { return s.begun && now >= s.epoc
 // Stats says what a capture holds.
 type Stats struct {
 	Interfaces []InterfaceStats `json:"interfaces"`
-	Events     uint64           `json:"events"`         // lines
+	Events     uint64           `json:"events"`         // lines in the log
 	Unlogged   uint64           `json:"events_dropped"` // lines that found no room
 }
 

@@ -18,6 +18,9 @@ const (
 type Options struct {
 	// Board, if set, is fed by the emulator. The caller keeps it.
 	Board *board.Board
+	// Packets and Events take the record that Config.Capture asks for: a pcapng
+	// file and an event log. Either may be nil. The caller keeps them.
+	Packets, Events *os.File
 	// Env is added to the process's environment (the ownership tag).
 	Env []string
 	// Journal, if set, is called before the process is started and once more with

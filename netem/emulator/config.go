@@ -37,6 +37,8 @@ type Config struct {
 	// NormalPriority leaves the process at its priority; for measurements of what
 	// priority is worth.
 	NormalPriority bool `json:"normal_priority,omitempty"`
+	// Capture, if set, is what to record.
+	Capture *Capture `json:"capture,omitempty"`
 }
 
 // Node is a node's place in the kernel.

@@ -36,7 +36,8 @@ type core struct {
 	devs   []*tap.Device
 	counts []FrameCounts
 
-	marks marks
+	recorder *recorder // nil: nothing is captured
+	marks    marks
 }
 
 // newCore builds the medium and creates the devices.

@@ -79,6 +79,7 @@ func (m *marks) begin(o *beginOrder) error {
 		return fmt.Errorf("emulator: the measured interval began %v ago: choose a later epoch", now.Sub(from).Std())
 	}
 	m.epoch, m.from, m.to = epoch, from, epoch.Add(vtime.Duration(o.To))
+	m.c.recorder.begin(epoch, epoch.Sub(m.c.loop.Clock()).Std())
 	m.next = m.from
 	m.zero = m.c.eng.Schedule(max(epoch, m.c.eng.Now()), m, uint64(zero))
 	m.events[0] = m.c.eng.Schedule(m.from, m, uint64(measuring))

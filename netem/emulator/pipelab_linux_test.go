@@ -37,7 +37,12 @@ func wired(cfg *emulator.Config, a, slotA, b, slotB int, c pipe.Config) {
 // test's: there is no address resolution.
 func pair(t testing.TB, c pipe.Config, opt emulator.Options) *lab {
 	t.Helper()
-	cfg := &emulator.Config{Seed: 7, Nodes: []emulator.Node{{NoRadio: true}, {NoRadio: true}}}
+	return pairOf(t, &emulator.Config{Seed: 7, Nodes: []emulator.Node{{NoRadio: true}, {NoRadio: true}}}, c, opt)
+}
+
+// pairOf is pair with a configuration of two wired nodes.
+func pairOf(t testing.TB, cfg *emulator.Config, c pipe.Config, opt emulator.Options) *lab {
+	t.Helper()
 	wired(cfg, 0, 0, 1, 0, c)
 	l := bareLab(t, cfg, opt)
 	for i := range 2 {

@@ -56,6 +56,12 @@ func Start(ctx context.Context, cfg *Config, opt Options) (*Proc, error) {
 	}
 	p := &Proc{opt: opt, done: make(chan struct{}), pending: map[uint64]chan *reply{}}
 	files := boardFiles(opt.Board)
+	board := len(files)
+	for _, f := range []*os.File{opt.Packets, opt.Events} {
+		if f != nil {
+			files = append(files, f)
+		}
+	}
 	p.cmd = &exec.Cmd{
 		Path: Self, Args: []string{Part},
 		// The runtime's preemption signals would only interrupt the pacing thread's
@@ -72,7 +78,7 @@ func Start(ctx context.Context, cfg *Config, opt Options) (*Proc, error) {
 	if err := p.launch(); err != nil {
 		return nil, fmt.Errorf("start the emulator: %w", err)
 	}
-	r, err := p.ask(ctx, order{Config: cfg, Board: len(files)})
+	r, err := p.ask(ctx, order{Config: cfg, Board: board, Packets: opt.Packets != nil, Events: opt.Events != nil})
 	if err == nil && r.Ready == nil {
 		err = errors.New("emulator: the configuration was answered without readiness")
 	}

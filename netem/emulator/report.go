@@ -123,6 +123,8 @@ type Report struct {
 	// repeatable; the hash identifies it.
 	TraceHash uint64 `json:"trace_hash,string"`
 	Events    uint64 `json:"events"` // fired by the engine, in the whole run
+	// Capture says what became of the capture, if one was asked for.
+	Capture *CaptureReport `json:"capture,omitempty"`
 }
 
 // Health is a progress message, about once a second.

@@ -78,6 +78,7 @@ type server struct {
 	seen     [over + 1]*outside // what the observer read when a phase began
 	observed sync.WaitGroup
 	whole    Span
+	captured *CaptureReport
 	stopSeq  uint64
 }
 
@@ -126,7 +127,22 @@ func (s *server) setUp(o *order) error {
 		}
 	}
 	var err error
-	s.core, err = newCore(o.Config, b)
+	if s.core, err = newCore(o.Config, b); err != nil || o.Config.Capture == nil {
+		return err
+	}
+	next := firstFD + o.Board
+	inherit := func(is bool, name string) (f *os.File) {
+		if is {
+			f = os.NewFile(uintptr(next), name)
+			next++
+		}
+		return f
+	}
+	packets, events := inherit(o.Packets, "capture"), inherit(o.Events, "event log")
+	r, err := newRecorder(o.Config, packets, events)
+	if err == nil {
+		s.core.record(r)
+	}
 	return err
 }
 
@@ -149,10 +165,14 @@ func (s *server) run(seq uint64, lines *bufio.Scanner) error {
 		s.core.marks.start()
 		s.send(&reply{Seq: seq, Ready: &Ready{Priority: s.priority.String(), Refused: s.priority.Refused, Wait: s.core.loop.Method()}}, nil)
 	})
+	if s.core.recorder != nil {
+		s.core.recorder.start()
+	}
 	go s.orders(lines)
 	quit := make(chan struct{})
 	go s.health(quit)
 	err := s.core.loop.Run()
+	s.captured = s.core.recorder.end(s.core.eng.Now())
 	close(quit)
 	close(marks)
 	s.observed.Wait()
@@ -229,6 +249,7 @@ func (s *server) health(quit <-chan struct{}) {
 			return
 		case <-tick.C:
 			s.core.loop.Post(func() {
+				s.core.recorder.flush()
 				select {
 				case got <- s.core.marks.health():
 				default: // the last one is still being written
@@ -246,7 +267,7 @@ func (s *server) report() *Report {
 	r := &Report{
 		Priority: s.priority.String(), Refused: s.priority.Refused, Wait: s.core.loop.Method(),
 		Measured: m.measured, Whole: s.whole,
-		TraceHash: s.core.eng.TraceHash(), Events: s.core.eng.Fired(),
+		TraceHash: s.core.eng.TraceHash(), Events: s.core.eng.Fired(), Capture: s.captured,
 	}
 	end := s.seen[over]
 	from, to := s.seen[measuring], s.seen[after]

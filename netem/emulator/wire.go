@@ -15,10 +15,14 @@ const wireVersion = 2
 // with the same sequence number on its standard output. The first order is the
 // configuration; the end of the input ends the process.
 type order struct {
-	Version int         `json:"v"`
-	Seq     uint64      `json:"seq"`
-	Config  *Config     `json:"config,omitempty"`
-	Board   int         `json:"board,omitempty"` // with Config: number of descriptors of the board, from 3 on
+	Version int     `json:"v"`
+	Seq     uint64  `json:"seq"`
+	Config  *Config `json:"config,omitempty"`
+	Board   int     `json:"board,omitempty"` // with Config: number of descriptors of the board, from 3 on
+	// With Config: descriptors of the capture and of its event log behind the
+	// board's, in this order.
+	Packets bool        `json:"packets,omitempty"`
+	Events  bool        `json:"events,omitempty"`
 	Begin   *beginOrder `json:"begin,omitempty"`
 	Loss    *Loss       `json:"loss,omitempty"`
 	Node    *nodeOrder  `json:"node,omitempty"`

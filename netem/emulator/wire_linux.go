@@ -64,6 +64,7 @@ func (w *wire) renew(cfg pipe.Config) (err error) {
 		return err
 	}
 	w.spare = nil
+	w.watch()
 	w.publishLimit()
 	return nil
 }

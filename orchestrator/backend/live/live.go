@@ -107,14 +107,12 @@ type session struct {
 	emu     *emulator.Proc
 	gather  *gatherer
 	tell    backend.Progress
+	capture *backend.Capture // nil: none
 }
 
 // Run implements backend.Backend.
 func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress, c *backend.Capture) (rec *store.RunRecord, err error) {
-	if c != nil {
-		return nil, &backend.Permanent{Err: &backend.ErrUnsupported{Backend: b.Name(), What: "a capture", Because: "the emulator does not record", Do: "use --backend sim"}}
-	}
-	r := &session{b: b, s: s, tell: tell, gather: newGatherer(s),
+	r := &session{b: b, s: s, tell: tell, capture: c, gather: newGatherer(s),
 		rec: backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })}
 	defer func() {
 		tell("tear down", 0, 0)
@@ -267,7 +265,12 @@ func (r *session) watch(h node.Handle) {
 func (r *session) startEmulator(ctx context.Context) error {
 	cfg := emulatorConfig(r.s, r.handles)
 	var err error
-	r.emu, err = emulator.Start(ctx, cfg, emulator.Options{Board: r.board, Env: r.b.opt.Env, Journal: r.b.opt.Journal})
+	opt := emulator.Options{Board: r.board, Env: r.b.opt.Env, Journal: r.b.opt.Journal}
+	if c := r.capture; c != nil {
+		cfg.Capture = &emulator.Capture{SnapLen: c.SnapLen, At: c.At, Comment: c.Comment}
+		opt.Packets, opt.Events = c.Packets, c.Events
+	}
+	r.emu, err = emulator.Start(ctx, cfg, opt)
 	if err != nil {
 		return err
 	}
@@ -357,6 +360,7 @@ func (r *session) collect(ctx context.Context) error {
 	}
 	judgeAgents(&r.rec.Run, names, results)
 	collectMedium(r.rec, r.s, report)
+	collectCapture(r.capture, report.Capture)
 	return r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {
 		rv, err := c.Revert(ctx)
 		if err == nil && len(rv.Failed) > 0 {

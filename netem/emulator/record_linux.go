@@ -1,0 +1,120 @@
+package emulator
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/hopbed/hopbed/netem/capture"
+	"github.com/hopbed/hopbed/netem/des/pace"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// Records wait in memory for the disk, which may stand still for as long as these
+// fill: half a second at 140,000 frames per second. Then they are dropped and
+// counted: the medium is never made to wait.
+const (
+	packetRoom = 32 * vtime.MiB
+	eventRoom  = 16 * vtime.MiB
+)
+
+// lastWrite is how long the disk may take for what waits at the end of a run.
+const lastWrite = 15 * time.Second
+
+// recorder is the capture of a run. The pacing thread encodes; goroutines at
+// ordinary priority write.
+type recorder struct {
+	sniffer *capture.Sniffer
+	streams []*capture.Stream
+	files   []*os.File
+	writers sync.WaitGroup
+}
+
+// newRecorder returns a recorder into the files, of which either may be nil.
+func newRecorder(cfg *Config, packets, events *os.File) (*recorder, error) {
+	r := &recorder{}
+	add := func(f *os.File, room vtime.Bytes) *capture.Stream {
+		if f == nil {
+			return nil
+		}
+		s := capture.NewBackground(f, room)
+		r.streams, r.files = append(r.streams, s), append(r.files, f)
+		return s
+	}
+	p, e := add(packets, packetRoom), add(events, eventRoom)
+	var err error
+	r.sniffer, err = capture.NewSniffer(cfg.captureConfig(), p, e)
+	return r, err
+}
+
+// watch puts the recorder onto the medium; wires do it themselves when they are
+// renewed.
+func (c *core) record(r *recorder) {
+	c.recorder = r
+	if c.medium != nil {
+		c.medium.SetMonitor(r.sniffer)
+	}
+	for _, w := range c.wires {
+		w.watch()
+	}
+}
+
+// watch puts the recorder onto the wire's pipe.
+func (w *wire) watch() {
+	if r := w.c.recorder; r != nil {
+		w.pipe.SetMonitor(r.sniffer.Pipe(w.cell/2, w.cell%2))
+	}
+}
+
+// start starts the writers.
+func (r *recorder) start() {
+	for _, s := range r.streams {
+		r.writers.Go(func() {
+			runtime.LockOSThread()
+			if err := pace.Lower(); err != nil {
+				fmt.Fprintln(os.Stderr, err) // it is only less polite then
+			}
+			s.Drain()
+		})
+	}
+}
+
+// begin sets the run's time 0; on the pacing thread.
+func (r *recorder) begin(epoch vtime.Time, in time.Duration) {
+	if r != nil {
+		r.sniffer.Begin(epoch, "time 0 is "+time.Now().Add(in).UTC().Format("2006-01-02T15:04:05.000000Z"))
+	}
+}
+
+// flush lets readers of the files see what there is; on the pacing thread.
+func (r *recorder) flush() {
+	if r != nil {
+		r.sniffer.Flush()
+	}
+}
+
+// end completes the files after the loop's end.
+func (r *recorder) end(now vtime.Time) *CaptureReport {
+	if r == nil {
+		return nil
+	}
+	r.sniffer.End(now)
+	out := &CaptureReport{Stats: r.sniffer.Stats()}
+	written := make(chan struct{})
+	go func() { r.writers.Wait(); close(written) }()
+	select {
+	case <-written:
+	case <-time.After(lastWrite):
+		out.Error = fmt.Sprintf("the disk did not take all of it within %v", lastWrite)
+		return out // the files end with the process
+	}
+	for i, s := range r.streams {
+		if err := s.Err(); err != nil {
+			out.Error = err.Error()
+		}
+		_ = r.files[i].Close() // the controller has them as well
+	}
+	return out
+}

@@ -79,6 +79,8 @@ func (c *Compared) judge(aims bool) {
 		}
 	case inside && (e.Lo < lo || e.Hi > hi), !inside && e.Lo <= hi && e.Hi >= lo:
 		c.Why = "the interval reaches over the edge of the aim"
+	case !inside && c.Counts != nil && math.Abs(c.Counts.Log)-2*c.Counts.Error <= math.Log(1+limit):
+		c.Why = fmt.Sprintf("%.0f beside %.0f events: their ratio is not known better than ± %.0f %%", c.Counts.A, c.Counts.B, 100*c.Counts.Error)
 	default:
 		c.Sure = true
 	}

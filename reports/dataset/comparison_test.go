@@ -167,6 +167,7 @@ func TestVerdictsKnowTheirLimits(t *testing.T) {
 	}{
 		"many, near":          {6, 100, 104, QuantityRetransmitted, Met, true, ""},
 		"many, far":           {6, 100, 200, QuantityRetransmitted, Missed, true, ""},
+		"some, apart":         {6, 30, 38, QuantityRetransmitted, Missed, false, "180 beside 228 events"},
 		"few, equal":          {6, 2, 2, QuantityRetransmitted, TooFew, false, "12 beside 12 events"},
 		"few, somewhat apart": {6, 2, 3, QuantityRetransmitted, TooFew, false, "12 beside 18"},
 		"few, far apart":      {6, 1, 40, QuantityRetransmitted, Missed, true, "too far apart"},

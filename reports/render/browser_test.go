@@ -22,6 +22,8 @@ func TestInBrowser(t *testing.T) {
 	for name, r := range map[string]*Report{
 		"load30":  build(t, Options{Published: published, Version: "v0.0.0-test"}, full),
 		"hostile": hostileReport(t),
+		"compare": build(t, Options{Version: "v0.0.0-test"}, twoBackEnds(6)...),
+		"sweep":   buildRuns(t, 30, sweepRuns(5, 0)...),
 	} {
 		path := filepath.Join(t.TempDir(), "report.html")
 		if err := os.WriteFile(path, []byte(written(t, r)["html"]), 0o644); err != nil {

@@ -26,7 +26,7 @@ func NewComparison(id string, c *dataset.Comparison) Comparison {
 			out.Figures = append(out.Figures, f)
 		}
 	}
-	stamp(out.Figures, c.Backends(), c.A.Set.Campaign.Quick || c.B.Set.Campaign.Quick)
+	stamp(out.Figures, c.Backends(), out.quick())
 	return out
 }
 
@@ -71,9 +71,6 @@ func (c *Comparison) sides() string {
 }
 
 func (c *Comparison) title() string {
-	if c.Data == nil {
-		return "Comparison"
-	}
 	what := safetext.Line(c.Data.A.Set.Campaign.Name, maxName)
 	if other := safetext.Line(c.Data.B.Set.Campaign.Name, maxName); other != what {
 		what += " and " + other
@@ -92,6 +89,22 @@ func (c *Comparison) facts() []fact {
 		f = append(f, fact{[]string{"A", "B"}[i], safetext.Line(text, 300)})
 	}
 	return f
+}
+
+// banners are what a reader must see before any number.
+func (c *Comparison) banners() []Row {
+	var out []Row
+	if c.Refused != "" {
+		out = append(out, Row{Mark: "bad", Cells: []string{c.Refused}})
+	}
+	if c.quick() {
+		out = append(out, Row{Mark: "quick", Cells: []string{dataset.QuickNotice}})
+	}
+	return out
+}
+
+func (c *Comparison) quick() bool {
+	return c.Data.A.Set.Campaign.Quick || c.Data.B.Set.Campaign.Quick
 }
 
 // short says what became of the aims.

@@ -2,10 +2,12 @@ package render
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/hopbed/hopbed/orchestrator/store"
 	"github.com/hopbed/hopbed/reports/dataset"
 	"github.com/hopbed/hopbed/reports/internal/fixture"
 )
@@ -105,6 +107,34 @@ func TestTwoBackEndsAreCompared(t *testing.T) {
 	for _, s := range r.Sections {
 		if n := s.Groups[0].Summary[0].Flows; n != 48 {
 			t.Errorf("a section has %d flows, want 48", n)
+		}
+	}
+}
+
+// What keeps two back ends from being compared is said in the comparison's place.
+func TestRefusedComparisonSaysWhy(t *testing.T) {
+	ctx := context.Background()
+	st := temp(t)
+	var ids []int64
+	for i, backend := range []string{"netns", "sim"} {
+		c := &store.Campaign{Name: "x", Backend: backend, FileText: "hopbed: 1", Planned: 1, Quick: true}
+		if _, err := st.CreateCampaign(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		r := &store.RunRecord{Run: store.Run{CampaignID: c.ID, Backend: backend, Repetition: 1 + i, Seed: store.Seed(i), Transport: "hop", DurationS: 10, Status: store.RunComplete},
+			Nodes: []store.Node{{Node: 0, Name: "a"}, {Node: 1, Name: "b"}}, Flows: []store.Flow{oneFlow(0, "hop")}}
+		if err := st.SaveRun(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, c.ID)
+	}
+	r, err := Build(ctx, st, ids, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ext, text := range written(t, r) {
+		if !strings.Contains(text, "have no valid repetition in common") || !strings.Contains(text, "sim") || !strings.Contains(text, dataset.QuickNotice) {
+			t.Errorf("%s does not say why there is no comparison:\n%.1500s", ext, text)
 		}
 	}
 }

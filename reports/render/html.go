@@ -30,11 +30,12 @@ type view struct {
 }
 
 type comparisonView struct {
-	ID, Heading, Refused string
-	Facts                []fact
-	Short                []string
-	Tables               []Table
-	Figures              []figureView
+	ID, Heading string
+	Banners     []Row
+	Facts       []fact
+	Short       []string
+	Tables      []Table
+	Figures     []figureView
 }
 
 type sectionView struct {
@@ -99,14 +100,14 @@ func (r *Report) HTML(w io.Writer) error {
 }
 
 func (c *Comparison) view(many bool) (comparisonView, error) {
-	v := comparisonView{ID: c.ID, Refused: c.Refused}
+	v := comparisonView{ID: c.ID, Banners: c.banners(), Facts: c.facts()}
 	if many { // else it is the report's title
 		v.Heading = "Comparison: " + c.title()
 	}
 	if c.Refused != "" {
 		return v, nil
 	}
-	v.Facts, v.Short, v.Tables = c.facts(), c.short(), c.tables()
+	v.Short, v.Tables = c.short(), c.tables()
 	for _, f := range c.Figures {
 		fv, err := viewFigure(f)
 		if err != nil {

@@ -42,12 +42,15 @@ func (m *markdown) comparison(c *Comparison, many bool) {
 	if many { // else it is the report's title
 		m.heading(2, "Comparison: "+c.title())
 	}
-	if c.Refused != "" {
-		fmt.Fprintf(m.w, "> **%s**\n\n", escapeMarkdown(c.Refused))
-		return
+	for _, b := range c.banners() {
+		fmt.Fprintf(m.w, "> **%s**\n>\n\n", escapeMarkdown(b.Cells[0]))
 	}
 	for _, f := range c.facts() {
 		fmt.Fprintf(m.w, "- %s: %s\n", escapeMarkdown(f.Name), escapeMarkdown(f.Value))
+	}
+	if c.Refused != "" {
+		m.w.WriteString("\n")
+		return
 	}
 	for _, t := range c.short() {
 		fmt.Fprintf(m.w, "- %s\n", escapeMarkdown(t))

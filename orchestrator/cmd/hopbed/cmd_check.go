@@ -48,7 +48,7 @@ func checkCommand() *cli.Command {
 				return err
 			}
 			p := plan.Build(e)
-			note := layingOut(c.App.ErrWriter, p)
+			note := layingOut(c.App.ErrWriter, p, 2*time.Second)
 			if c.Bool("json") {
 				return planJSON(c.App.Writer, p, note)
 			}
@@ -64,10 +64,10 @@ const wallPerRun = time.Second
 // maxNetworks bounds the repetitions whose networks a plan shows.
 const maxNetworks = 5
 
-// layingOut returns a function that says on w, once it takes long, how many
-// networks of a plan have been laid out.
-func layingOut(w io.Writer, p *plan.Plan) func(done int) {
-	next := time.Now().Add(2 * time.Second)
+// layingOut returns a function that says on w, once it takes longer than
+// patience, how many networks of a plan have been laid out.
+func layingOut(w io.Writer, p *plan.Plan, patience time.Duration) func(done int) {
+	next := time.Now().Add(patience)
 	return func(done int) {
 		if now := time.Now(); now.After(next) {
 			next = now.Add(5 * time.Second)

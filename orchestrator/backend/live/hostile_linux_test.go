@@ -110,7 +110,7 @@ func (d *disturber) disturb() {
 	}
 	switch d.mode {
 	case "late noise":
-		fmt.Println(`{"v":1,"type":"samples","body":`)
+		fmt.Println(`{"v":2,"type":"samples","body":`)
 	case "another version":
 		fmt.Println(`{"v":99,"seq":0,"type":"log","body":{}}`)
 	case "endless line":
@@ -151,7 +151,7 @@ func hostileRun(t *testing.T, mode string) (rec *store.RunRecord, took time.Dura
 	b := New(Options{Name: "netns", Tag: tag, Env: []string{netns.TagVariable + "=" + tag}, NewDriver: func() (node.Driver, error) {
 		return netns.New(netns.Options{Part: hostilePart, Tag: tag, Env: []string{modeVariable + "=" + mode}, Grace: 200 * time.Millisecond})
 	}})
-	b.limits = limits{start: 2 * time.Second, collect: 10 * time.Second}
+	b.limits = limits{start: 4 * time.Second, collect: 10 * time.Second}
 	began := time.Now()
 	rec, err = b.Run(t.Context(), s, func(string, vtime.Duration, vtime.Duration) {}, nil)
 	return rec, time.Since(began), err
@@ -162,8 +162,8 @@ func hostileRun(t *testing.T, mode string) (rec *store.RunRecord, took time.Dura
 func TestHostileAgents(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP)
 	for mode, want := range map[string][]string{
-		"silent":           {"node n0", "order hello", "nothing within 2s"},
-		"deaf":             {"node n0", "order configure", "nothing within 2s"},
+		"silent":           {"node n0", "order hello", "nothing within 4s"},
+		"deaf":             {"node n0", "order configure", "nothing within 4s"},
 		"noise":            {"node n0", "cannot be understood", "panic: runtime error"},
 		"late noise":       {"node n0", "cannot be understood", "unexpected end of JSON input"},
 		"another version":  {"node n0", "cannot be understood", "version"},

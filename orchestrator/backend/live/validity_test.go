@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
@@ -46,6 +47,27 @@ func TestStandstillIsJudgedByTheInterval(t *testing.T) {
 		if w, i := sampleBounds(c.measured); w != c.warn || i != c.invalid {
 			t.Errorf("%g s: warning above %v, invalid above %v; want %v, %v", c.measured, w, i, c.warn, c.invalid)
 		}
+	}
+}
+
+// What the ring before a pipe loses is no loss of the pipe's.
+func TestLossesBeforeAPipeSpoilARun(t *testing.T) {
+	nodes := []store.Node{{Name: "a"}, {Name: "b"}}
+	judge := func(read, dropped uint64) store.Run {
+		var run store.Run
+		end := emulator.EndReport{Node: 1, Interface: "eth3"}
+		end.Frames.Read, end.Device.TransmitDropped = read, dropped
+		judgePipes(&run, nodes, &emulator.Report{PipeEnds: [][2]emulator.EndReport{{}, {{}, end}}})
+		return run
+	}
+	if r := judge(1000, 0); len(r.Warnings)+len(r.InvalidReasons) != 0 {
+		t.Errorf("no losses: %v %v", r.Warnings, r.InvalidReasons)
+	}
+	if r := judge(9_999, 1); len(r.Warnings) != 1 || len(r.InvalidReasons) != 0 {
+		t.Errorf("1 of 10,000: %v %v", r.Warnings, r.InvalidReasons)
+	}
+	if r := judge(9_900, 100); len(r.InvalidReasons) != 1 || !strings.Contains(r.InvalidReasons[0], "100 frames (1 %)") || !strings.Contains(r.InvalidReasons[0], "node b and its interface eth3") {
+		t.Errorf("1 %%: %v %v", r.Warnings, r.InvalidReasons)
 	}
 }
 

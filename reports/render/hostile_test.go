@@ -15,43 +15,86 @@ import (
 
 const evil = "</td><script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' |`**[a](javascript:alert(1))\x1b]0;pwn\x07\x1b[2J\u202e\x00"
 
-// hostileReport is a report in which everything that can be named by others is
-// hostile.
-func hostileReport(t *testing.T) *Report {
+// hostileCampaign stores a campaign in which everything that can be named by
+// others is hostile: two values of a hostile variable, with two transports each.
+func hostileCampaign(t *testing.T, st *store.Store, backend string) int64 {
 	t.Helper()
 	ctx := context.Background()
-	st := temp(t)
-	c := &store.Campaign{Name: evil, Title: evil, Backend: evil, Reference: evil, FileText: "a: b\n```\n" + evil, Version: evil, HostFacts: store.Facts{evil: evil}, Note: evil, Planned: 3}
+	c := &store.Campaign{Name: evil, Title: evil, Backend: backend, Reference: evil, FileText: "a: b\n```\n" + evil, Version: evil, HostFacts: store.Facts{evil: evil}, Note: evil, Planned: 5}
 	if _, err := st.CreateCampaign(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	for i, transport := range []string{"tcp/cubic", evil} {
-		rec := &store.RunRecord{Run: store.Run{CampaignID: c.ID, Backend: evil, Repetition: 1, Params: store.Params{evil: evil, "transport": transport}, Transport: transport, DurationS: 10, SampleS: store.Some(1.0),
+	for i, transport := range []string{"tcp/cubic", evil, "tcp/cubic", evil} {
+		value := fmt.Sprint(i/2) + evil // never the transport's name
+		rec := &store.RunRecord{Run: store.Run{CampaignID: c.ID, Backend: backend, Repetition: 1, Params: store.Params{evil: value, "transport": transport}, Transport: transport, DurationS: 10, SampleS: store.Some(1.0),
 			Status: store.RunComplete, Warnings: store.Strings{evil}, TraceHash: evil, Priority: evil}}
 		for n := range 3 {
 			rec.Nodes = append(rec.Nodes, store.Node{Node: n, Name: evil, Address: evil, XM: store.Some(float64(n)), YM: store.Some(float64(n))})
 			rec.NodeStats = append(rec.NodeStats, store.NodeStat{Node: n, AC: store.ACAll, AirtimeTxUs: store.Some[int64](5), AirtimeIdleUs: store.Some[int64](5)})
 		}
 		rec.Links = []store.Link{{Src: 0, Dst: 1, Delivery: store.Some(0.5), Routed: true}}
-		rec.Flows = []store.Flow{{Transport: transport, Workload: evil, Src: 0, Dst: 2, Hops: 2, Bytes: int64(1000 * (i + 1)), GoodputBps: store.Goodput(int64(1000*(i+1)), 10), Status: store.FlowOK, Error: evil}}
+		rec.Pipes = []store.Pipe{{Src: 1, Dst: 2, Interface: evil, Setting: evil, Entered: store.Some[int64](3)}}
+		bytes := int64(1000 * (i + 1))
+		rec.Flows = []store.Flow{{Transport: transport, Workload: evil, Src: 0, Dst: 2, Hops: 2, Bytes: bytes, GoodputBps: store.Goodput(bytes, 10), Status: store.FlowOK, Error: evil}}
 		if err := st.SaveRun(ctx, rec); err != nil {
 			t.Fatal(err)
 		}
 	}
-	failed := &store.RunRecord{Run: store.Run{CampaignID: c.ID, Backend: evil, Repetition: 2, Params: store.Params{evil: evil, "transport": evil}, Transport: evil, Status: store.RunFailed, Error: evil, InvalidReasons: store.Strings{evil}}}
+	failed := &store.RunRecord{Run: store.Run{CampaignID: c.ID, Backend: backend, Repetition: 2, Params: store.Params{evil: evil, "transport": evil}, Transport: evil, Status: store.RunFailed, Error: evil, InvalidReasons: store.Strings{evil}}}
 	if err := st.SaveRun(ctx, failed); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.FinishCampaign(ctx, c.ID, store.CampaignFailed, evil); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Build(ctx, st, []int64{c.ID}, Options{Version: evil, Published: func(*store.Campaign) ([]Published, error) {
+	return c.ID
+}
+
+// hostileReport is a report in which everything that can be named by others is
+// hostile.
+func hostileReport(t *testing.T) *Report {
+	t.Helper()
+	st := temp(t)
+	r, err := Build(context.Background(), st, []int64{hostileCampaign(t, st, evil)}, Options{Version: evil, Published: func(*store.Campaign) ([]Published, error) {
 		return []Published{{ID: evil, Text: evil, Unit: evil, Source: evil, Value: new(2.0), Metric: "median-ratio", Subject: evil, Threshold: &Threshold{Min: new(1.0), Source: evil}}, {ID: evil, Text: evil, NotTestable: evil}}, nil
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// hostileComparison is likewise a comparison of two back ends.
+func hostileComparison(t *testing.T) *Report {
+	t.Helper()
+	st := temp(t)
+	r, err := Build(context.Background(), st, []int64{hostileCampaign(t, st, evil), hostileCampaign(t, st, "sim")}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Comparisons) != 1 || r.Comparisons[0].Refused != "" || len(r.Comparisons[0].Data.Points) != 5 || len(r.Sections[0].Figures) != 1 {
+		t.Fatalf("%d points, %d figures, %v", len(r.Comparisons[0].Data.Points), len(r.Sections[0].Figures), r.Comparisons[0].Data.Warnings)
+	}
+	return Compared(r.Comparisons[0].Data, evil)
+}
+
+func TestHostileTextInComparisons(t *testing.T) {
+	text := written(t, hostileComparison(t))
+	checkPage(t, text["html"])
+	if c := control(text["html"]); c != "" {
+		t.Errorf("the page contains %s", c)
+	}
+	if c := control(text["md"]); c != "" {
+		t.Errorf("the text contains %s", c)
+	}
+	for _, bad := range []string{"<script", "<img", " [a](", "**[", " `*"} {
+		if strings.Contains(text["md"], bad) {
+			t.Errorf("the text contains %q", bad)
+		}
+	}
+	if !json.Valid([]byte(text["json"])) || control(strings.ReplaceAll(text["json"], "\u202e", "")) != "" {
+		t.Error("not JSON, or with control characters")
+	}
 }
 
 // control reports characters that act on a terminal or on the direction of

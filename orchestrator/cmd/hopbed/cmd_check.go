@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -81,6 +82,9 @@ func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 	fmt.Fprintln(w, nameAndTitle(base))
 	if base.Reference != "" {
 		fmt.Fprintf(w, "compared with: %s\n", base.Reference)
+	}
+	if len(base.Backends) > 0 {
+		fmt.Fprintf(w, "back ends: %s (unless --backend says otherwise)\n", strings.Join(backendsOf(base), ", then "))
 	}
 	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%v warm-up, %v measured); about %v on netns\n",
 		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, base.Warmup, base.Duration, roundTime(p.WallTime(wallPerRun)))
@@ -159,6 +163,14 @@ func printNetworks(w io.Writer, p *plan.Plan, note func(done int)) error {
 	return nil
 }
 
+func backendsOf(c *spec.Config) []string {
+	out := []string{}
+	for _, b := range c.Backends {
+		out = append(out, string(b))
+	}
+	return out
+}
+
 func nameAndTitle(c *spec.Config) string {
 	if c.Title == "" {
 		return c.Name
@@ -199,11 +211,12 @@ func planJSON(w io.Writer, p *plan.Plan, note func(done int)) error {
 		WarmupS   float64   `json:"warmup_s"`
 		DurationS float64   `json:"duration_s"`
 		WallS     float64   `json:"expected_wall_s"`
+		Backends  []string  `json:"backends"` // of the file
 		Warnings  []string  `json:"warnings"`
 		Runs      []runJSON `json:"runs"`
 	}{
 		Name: base.Name, Title: base.Title, Quick: p.Experiment.Quick, WarmupS: base.Warmup.Seconds(),
-		DurationS: base.Duration.Seconds(), WallS: vtime.FromStd(p.WallTime(wallPerRun)).Seconds(), Warnings: p.Warnings(),
+		DurationS: base.Duration.Seconds(), Backends: backendsOf(base), WallS: vtime.FromStd(p.WallTime(wallPerRun)).Seconds(), Warnings: p.Warnings(),
 	}
 	for i, r := range p.Runs {
 		note(i)

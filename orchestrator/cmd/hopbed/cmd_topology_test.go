@@ -69,7 +69,7 @@ func TestCheckShowsEveryNetwork(t *testing.T) {
 		!strings.Contains(out, "\nrepetitions 1 to 5:\n") || !strings.Contains(out, "\nrepetitions 1 to 5, bridge=true transport=hop:\n") || !strings.Contains(out, "bridges: ap (wlan0 uplink)") {
 		t.Errorf("status %d: %s\n%s", status, stderr, out)
 	}
-	write(t, filepath.Join(dir, "w.yaml"), strings.Replace(tiny, "repeat:", "limits: {reruns: 1}\nrepeat:", 1))
+	write(t, filepath.Join(dir, "w.yaml"), strings.Replace(tiny, "repeat:", "backends: [sim, netns]\nrepeat:", 1))
 	e, err := read("access-point")
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestCheckShowsEveryNetwork(t *testing.T) {
 	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "7 of 30") {
 		t.Errorf("while it lasts: %q", got)
 	}
-	if _, out, _ := hopbed(t, dir, "check", "--repeat", "7", "w.yaml"); !strings.Contains(out, "… and repetitions 6 to 7") {
+	if _, out, _ := hopbed(t, dir, "check", "--repeat", "7", "w.yaml"); !strings.Contains(out, "… and repetitions 6 to 7") || !strings.Contains(out, "back ends: sim, then netns") {
 		t.Errorf("seven repetitions:\n%s", out)
 	}
 }

@@ -140,6 +140,52 @@ func TestBridge(t *testing.T) {
 	}
 }
 
+// Bridges, windows and caps need no rights outside a user namespace. Only a cap
+// stays in the kernel until the namespace ends, so another one is refused.
+func TestBridgeAndCapsWithoutRightsOnTheHost(t *testing.T) {
+	l := agenttest.New(t, 3, agenttest.Options{UserNS: true, Wires: [][2]int{{0, 1}, {1, 2}}, WiredOnly: []int{0, 1, 2}, Bridges: []int{1}})
+	for i := range 2 {
+		l.SetLink(i, i+1, agenttest.Link{Rate: 20 * vtime.MbitPerSecond, Delay: 5 * vtime.Millisecond})
+	}
+	const end, cap = vtime.Time(vtime.Second), 4
+	f := l.Flow(proto.Flow{ID: 0, Transport: "tcp/cubic", Src: 0, Dst: 2, Workload: workload.Spec{Kind: workload.Continual}})
+	f.Path, f.Options.ReceiveWindow, f.Options.CwndCap = []int{0, 2}, 10, cap
+	capped := func(n int) func(c *proto.Configure) {
+		return func(c *proto.Configure) {
+			for i := range c.Routes {
+				if c.Node == 0 && c.Routes[i].Dst.Addr() == f.DstAddr {
+					c.Routes[i].CwndCap = n
+				}
+			}
+			if c.Node == 1 {
+				c.Flows = nil
+			}
+		}
+	}
+	for range 2 {
+		l.ConfigureChain([]proto.Flow{f}, capped(cap))
+		rs := l.Finish(l.Start(0, end), end)
+		if received(t, rs, 0) == 0 {
+			t.Error("nothing came")
+		}
+		if last := agenttest.Result(t, rs, 0, proto.Source).Last; last == nil || last.CwndPackets != cap {
+			t.Errorf("the source's last state is %+v, want a window of %d", last, cap)
+		}
+		for _, n := range l.Nodes {
+			if rev, err := n.Client.Revert(l.Context(5 * time.Second)); err != nil || len(rev.Failed) > 0 {
+				t.Errorf("node %d: revert: %+v, %v", n.ID, rev, err)
+			}
+		}
+	}
+	for _, other := range []int{0, 9} {
+		f.Options.CwndCap = other
+		c := l.Chain(0, []proto.Flow{f})
+		capped(other)(c)
+		_, err := l.Nodes[0].Client.Configure(l.Context(5*time.Second), c)
+		wantError(t, err, proto.CodeOrder, "n01", "cap of the congestion window to 10.77.0.3", `got "4"`, "start the agent anew")
+	}
+}
+
 // Whatever changes the bridge during a run, the comparison names it.
 func TestBridgeIsReadBack(t *testing.T) {
 	l := agenttest.New(t, 3, agenttest.Options{Wires: [][2]int{{0, 1}, {1, 2}}, WiredOnly: []int{0, 1, 2}, Bridges: []int{1}})

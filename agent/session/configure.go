@@ -196,12 +196,12 @@ func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transp
 	if err != nil {
 		return nil, err
 	}
+	forget, err := s.caps.Enforce(c.Address.Addr(), c.Routes)
 	if slices.ContainsFunc(c.Routes, func(r proto.Route) bool { return r.CwndCap > 0 }) {
-		forget, err := s.caps.Enforce(c.Address.Addr(), c.Routes)
 		s.undo.push("caps of congestion windows", forget)
-		if err != nil {
-			return nil, err
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	// The kernel's state is compared before sockets depend on it.
 	r, err := s.readback()

@@ -79,7 +79,15 @@ func supported(c *spec.Config) error {
 			}
 		}
 	}
-	return nil
+	flows := 0
+	for i := range c.Flows {
+		if f := &c.Flows[i]; f.Pairs.Random() {
+			flows += f.Count
+		} else {
+			flows += len(f.Pairs.Listed)
+		}
+	}
+	return tooManySamples(flows, c.Warmup+c.Duration, c.Sample)
 }
 
 // Run implements backend.Backend.

@@ -236,18 +236,18 @@ func TestStopEndsARunSoon(t *testing.T) {
 	}
 }
 
-// TestCampaignDoesNotDependOnTheCores: the same records, samples included, with
-// one run at a time and with several.
+// TestCampaignDoesNotDependOnTheCores: the same records, with one run at a time
+// and with several, over the radio and over wires.
 func TestCampaignDoesNotDependOnTheCores(t *testing.T) {
-	results := func(procs int) []string {
+	results := func(procs int, p *plan.Plan) []string {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 		st, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "r.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer st.Close()
-		sum, err := run.Execute(t.Context(), run.Options{Plan: shipped(t, "smoke", "repeat=3"), Backend: New(), Store: st, Observe: run.Silent{}, Version: "test", Host: store.Facts{}})
-		if err != nil || !sum.OK() || sum.Complete != 9 {
+		sum, err := run.Execute(t.Context(), run.Options{Plan: p, Backend: New(), Store: st, Observe: run.Silent{}, Version: "test", Host: store.Facts{}})
+		if err != nil || !sum.OK() || sum.Complete != len(p.Runs) {
 			t.Fatalf("%+v, %v", sum, err)
 		}
 		runs, err := st.Runs(t.Context(), store.Filter{})
@@ -257,25 +257,34 @@ func TestCampaignDoesNotDependOnTheCores(t *testing.T) {
 		slices.SortFunc(runs, func(x, y store.Run) int { return int(x.ID - y.ID) })
 		var out []string
 		for _, r := range runs {
-			flows, err := st.Flows(t.Context(), store.Filter{RunIDs: []int64{r.ID}})
+			f := store.Filter{RunIDs: []int64{r.ID}}
+			flows, err := st.Flows(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out = append(out, fmt.Sprintf("%s %d %s %+v", r.Transport, r.Repetition, r.TraceHash, flows))
+			pipes, err := st.Pipes(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, fmt.Sprintf("%s %d %s %+v %+v", r.Transport, r.Repetition, r.TraceHash, flows, pipes))
 		}
 		return out
 	}
-	one := results(1)
-	for _, procs := range []int{2, 7} {
-		if got := results(procs); !reflect.DeepEqual(got, one) {
-			t.Errorf("with %d at once:\n%v\nwith one:\n%v", procs, got, one)
+	for name, p := range map[string]*plan.Plan{
+		"smoke": shipped(t, "smoke", "repeat=3"), "access-point": shipped(t, "access-point", "repeat=2", "duration=6s", "warmup=5s"),
+	} {
+		one := results(1, p)
+		for _, procs := range []int{2, 7} {
+			if got := results(procs, p); !reflect.DeepEqual(got, one) {
+				t.Errorf("%s with %d at once:\n%v\nwith one:\n%v", name, procs, got, one)
+			}
 		}
 	}
 }
 
 // TestRunsAreRepeatable: whole records, not only their hashes.
 func TestRunsAreRepeatable(t *testing.T) {
-	for _, r := range shipped(t, "smoke").Runs {
+	for _, r := range slices.Concat(shipped(t, "smoke").Runs, shipped(t, "access-point", "repeat=1", "duration=10s").Runs) {
 		a, b := carryOut(t, r), carryOut(t, r)
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s: two runs of one scenario differ", r.Label())

@@ -56,8 +56,8 @@ func newWorld(s *plan.Scenario) (*world, error) {
 		return nil, err
 	}
 	w.rec = backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })
-	w.series = newSeries(flows, w.end, c.Sample)
-	return w, nil
+	w.series, err = newSeries(flows, w.end, c.Sample)
+	return w, err
 }
 
 // links is the topology as the network sees it.

@@ -16,7 +16,8 @@ type Capture struct {
 // CaptureReport says what became of a capture.
 type CaptureReport struct {
 	capture.Stats
-	Error string `json:"error,omitempty"` // why the files are incomplete
+	PacketsError string `json:"packets_error,omitempty"` // why the capture is incomplete
+	EventsError  string `json:"events_error,omitempty"`  // why the event log is
 }
 
 // captureConfig describes the network to a capture.

@@ -1,7 +1,9 @@
 package emulator
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"sync"
@@ -26,10 +28,10 @@ const lastWrite = 15 * time.Second
 // recorder is the capture of a run. The pacing thread encodes; goroutines at
 // ordinary priority write.
 type recorder struct {
-	sniffer *capture.Sniffer
-	streams []*capture.Stream
-	files   []*os.File
-	writers sync.WaitGroup
+	sniffer         *capture.Sniffer
+	packets, events *capture.Stream // nil: not wanted
+	files           []*os.File
+	writers         sync.WaitGroup
 }
 
 // newRecorder returns a recorder into the files, of which either may be nil.
@@ -39,13 +41,12 @@ func newRecorder(cfg *Config, packets, events *os.File) (*recorder, error) {
 		if f == nil {
 			return nil
 		}
-		s := capture.NewBackground(f, room)
-		r.streams, r.files = append(r.streams, s), append(r.files, f)
-		return s
+		r.files = append(r.files, f)
+		return capture.NewBackground(f, room)
 	}
-	p, e := add(packets, packetRoom), add(events, eventRoom)
+	r.packets, r.events = add(packets, packetRoom), add(events, eventRoom)
 	var err error
-	r.sniffer, err = capture.NewSniffer(cfg.captureConfig(), p, e)
+	r.sniffer, err = capture.NewSniffer(cfg.captureConfig(), r.packets, r.events)
 	return r, err
 }
 
@@ -70,7 +71,10 @@ func (w *wire) watch() {
 
 // start starts the writers.
 func (r *recorder) start() {
-	for _, s := range r.streams {
+	for _, s := range []*capture.Stream{r.packets, r.events} {
+		if s == nil {
+			continue
+		}
 		r.writers.Go(func() {
 			runtime.LockOSThread()
 			if err := pace.Lower(); err != nil {
@@ -107,14 +111,24 @@ func (r *recorder) end(now vtime.Time) *CaptureReport {
 	select {
 	case <-written:
 	case <-time.After(lastWrite):
-		out.Error = fmt.Sprintf("the disk did not take all of it within %v", lastWrite)
+		out.PacketsError = fmt.Sprintf("the disk did not take all of it within %v", lastWrite)
+		out.EventsError = out.PacketsError
 		return out // the files end with the process
 	}
-	for i, s := range r.streams {
-		if err := s.Err(); err != nil {
-			out.Error = err.Error()
-		}
-		_ = r.files[i].Close() // the controller has them as well
+	out.PacketsError, out.EventsError = reason(r.packets), reason(r.events)
+	for _, f := range r.files {
+		_ = f.Close() // the controller has them as well
 	}
 	return out
+}
+
+// reason is why a stream is incomplete.
+func reason(s *capture.Stream) string {
+	if s == nil || s.Err() == nil {
+		return ""
+	}
+	if p, ok := errors.AsType[*fs.PathError](s.Err()); ok {
+		return p.Err.Error() // the controller knows the name
+	}
+	return s.Err().Error()
 }

@@ -77,7 +77,7 @@ func TestCaptureOfTheAir(t *testing.T) {
 	r := l.stop()
 	packets, events := read()
 	c := r.Capture
-	if c == nil || c.Error != "" || c.Dropped() != 0 || len(c.Interfaces) != 1 || c.Interfaces[0].Name != "air" {
+	if c == nil || c.PacketsError+c.EventsError != "" || c.Dropped() != 0 || len(c.Interfaces) != 1 || c.Interfaces[0].Name != "air" {
 		t.Fatalf("%+v", c)
 	}
 	// Two requests, two replies, and the ACK of each.
@@ -117,7 +117,7 @@ func TestCaptureOfAWire(t *testing.T) {
 	l.ping(0, 1)
 	r := l.stop()
 	packets, events := read()
-	if n := blocks(t, packets)[packetBlock]; n != 4 || r.Capture.Error != "" || len(r.Capture.Interfaces) != 2 || r.Capture.Interfaces[1].Frames != 2 {
+	if n := blocks(t, packets)[packetBlock]; n != 4 || r.Capture.PacketsError+r.Capture.EventsError != "" || len(r.Capture.Interfaces) != 2 || r.Capture.Interfaces[1].Frames != 2 {
 		t.Errorf("%d packets are in the file, want request and reply at two ends: %+v", n, r.Capture)
 	}
 	if s := string(events); strings.Count(s, " enter to=") != 2 || strings.Count(s, " arrive from=") != 2 {
@@ -145,7 +145,7 @@ func TestCaptureOnAFullDisk(t *testing.T) {
 	l.ping(0, 1)
 	time.Sleep(lastACK)
 	r := l.stop()
-	if r.Capture == nil || !strings.Contains(r.Capture.Error, "no space left") || r.Capture.Interfaces[0].Frames != 4 {
+	if r.Capture == nil || !strings.Contains(r.Capture.PacketsError, "no space left") || r.Capture.Interfaces[0].Frames != 4 {
 		t.Errorf("%+v", r.Capture)
 	}
 }

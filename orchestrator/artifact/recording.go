@@ -23,6 +23,7 @@ type Recording struct {
 	s       *plan.Scenario
 	capture backend.Capture
 	parts   []part
+	failure error // of files that could not be opened
 }
 
 // part is a file that is being written.
@@ -52,7 +53,7 @@ func (r *Recording) open(kind, name, on string) *os.File {
 	path := r.files.path(name, r.s.Run, on)
 	f, err := os.OpenFile(path+partSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
-		r.capture.Fail(fmt.Errorf("%s: %w", path, cause(err)))
+		r.failure = errors.Join(r.failure, fmt.Errorf("%s: %w", path, cause(err)))
 		return nil
 	}
 	r.parts = append(r.parts, part{kind, path, f})
@@ -87,15 +88,19 @@ func (r *Recording) End(rec *store.RunRecord) error {
 	if r == nil {
 		return nil
 	}
-	failure := r.capture.Err
+	failure := r.failure
+	written := map[string]error{KindPackets: r.capture.PacketsErr, KindEvents: r.capture.EventsErr}
 	for i := range r.parts {
-		if err := r.keep(&r.parts[i], rec); err != nil {
-			failure = errors.Join(failure, fmt.Errorf("%s: %w", r.parts[i].path, cause(err)))
+		p := &r.parts[i]
+		for _, err := range []error{written[p.kind], r.keep(p, rec)} {
+			if err != nil {
+				failure = errors.Join(failure, fmt.Errorf("%s: %w", p.path, cause(err)))
+			}
 		}
 	}
 	r.parts = nil
 	if failure != nil {
-		failure = fmt.Errorf("the capture is incomplete: %w", failure)
+		failure = fmt.Errorf("missing or incomplete: %w", failure)
 		rec.Run.Warnings = append(rec.Run.Warnings, failure.Error())
 	}
 	if n := r.capture.Stats.Dropped(); n > 0 {

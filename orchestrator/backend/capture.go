@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -22,11 +21,10 @@ type Capture struct {
 	At              []string    // interfaces; none: all
 	Comment         string      // describes the run
 
-	// What became of it, filled in by the back end.
-	Stats capture.Stats
-	// Err is why the files are incomplete: a full disk, mostly. It does not
-	// spoil the run.
-	Err error
+	// What became of it, filled in by the back end: the errors are why either file
+	// is incomplete, a full disk mostly. They do not spoil the run.
+	Stats                 capture.Stats
+	PacketsErr, EventsErr error
 }
 
 // Config describes a scenario's network to a capture. Who gives the packets'
@@ -68,6 +66,3 @@ func (c *Capture) Check(s *plan.Scenario) error {
 	}
 	return nil
 }
-
-// Fail adds a reason why the files are incomplete.
-func (c *Capture) Fail(err error) { c.Err = errors.Join(c.Err, err) }

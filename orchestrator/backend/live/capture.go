@@ -9,14 +9,17 @@ import (
 
 // collectCapture takes over what the emulator says of its capture.
 func collectCapture(c *backend.Capture, rep *emulator.CaptureReport) {
-	switch {
-	case c == nil:
-	case rep == nil:
-		c.Fail(errors.New("the emulator says nothing of it"))
-	default:
-		c.Stats = rep.Stats
-		if rep.Error != "" {
-			c.Fail(errors.New(rep.Error))
-		}
+	if c == nil {
+		return
+	}
+	if rep == nil { // it was asked for one
+		rep = &emulator.CaptureReport{PacketsError: "the emulator says nothing of it", EventsError: "the emulator says nothing of it"}
+	}
+	c.Stats = rep.Stats
+	if rep.PacketsError != "" {
+		c.PacketsErr = errors.New(rep.PacketsError)
+	}
+	if rep.EventsError != "" {
+		c.EventsErr = errors.New(rep.EventsError)
 	}
 }

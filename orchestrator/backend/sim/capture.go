@@ -55,9 +55,10 @@ func (w *world) record(c *backend.Capture) error {
 func (r *recording) end(w *world, c *backend.Capture) {
 	r.sniffer.End(w.end)
 	c.Stats = r.sniffer.Stats()
-	for _, s := range []*capture.Stream{r.packets, r.events} {
-		if s != nil {
-			c.Fail(s.Err())
-		}
+	if r.packets != nil {
+		c.PacketsErr = r.packets.Err()
+	}
+	if r.events != nil {
+		c.EventsErr = r.events.Err()
 	}
 }

@@ -38,8 +38,8 @@ func captured(t testing.TB, r plan.Run, edit func(*backend.Capture)) (rec *store
 	if err != nil {
 		t.Fatalf("%s: %v", r.Label(), err)
 	}
-	if c.Err != nil || c.Stats.Dropped() > 0 {
-		t.Errorf("%s: %v, %+v", r.Label(), c.Err, c.Stats)
+	if c.PacketsErr != nil || c.EventsErr != nil || c.Stats.Dropped() > 0 {
+		t.Errorf("%s: %v, %v, %+v", r.Label(), c.PacketsErr, c.EventsErr, c.Stats)
 	}
 	return rec, packets, events, c
 }

@@ -217,9 +217,10 @@ func flowNotes(rec *store.RunRecord) []capture.Note {
 	for i := range rec.Flows {
 		f := &rec.Flows[i]
 		name := fmt.Sprintf("%d", f.Flow)
-		notes = append(notes,
-			capture.Note{At: at(f.StartS), Node: f.Src, What: "flow", Text: name + " begins: " + f.Transport + " to " + rec.Nodes[f.Dst].Name},
-			capture.Note{At: at(f.StopS), Node: f.Src, What: "flow", Text: name + " ends"})
+		notes = append(notes, capture.Note{At: at(f.StartS), Node: f.Src, What: "flow", Text: name + " begins: " + f.Transport + " to " + rec.Nodes[f.Dst].Name})
+		if !f.CompletionS.OK { // else it has finished before, which is an event
+			notes = append(notes, capture.Note{At: at(f.StopS), Node: f.Src, What: "flow", Text: name + " ends"})
+		}
 	}
 	for i := range rec.Events {
 		e := &rec.Events[i]

@@ -50,11 +50,8 @@ func NewRecord(s *plan.Scenario, address func(node int) string) *store.RunRecord
 // path there may be bridges, and wired links.
 func markRouted(routed map[[2]int]bool, t *topology.Topology, path []int) {
 	for i := 1; i < len(path); i++ {
-		for at, links := path[i-1], 0; at != path[i] && links <= len(t.Nodes); links++ {
-			e, ok := t.Egress(at, path[i])
-			if !ok {
-				break
-			}
+		at := path[i-1]
+		for _, e := range t.LinkPath(at, path[i]) {
 			if e.Pipe == topology.RadioEgress {
 				routed[[2]int{at, e.Next}] = true
 			}

@@ -201,6 +201,9 @@ func (c *Conn) cleanQueue(prior, priorFack uint64, st *sackState) ackFlags {
 		if r.tag&tagLost != 0 {
 			snd.lost--
 		}
+		if r.tag&tagBuffer != 0 {
+			snd.buffers--
+		}
 		snd.packets--
 		acked++
 		c.rateDelivered(r)

@@ -51,8 +51,8 @@ func (c *Conn) Receive(now vtime.Time, s *Segment) {
 		c.rcvRTTByTS(s)
 	}
 	c.queueData(s)
-	c.sendSpace()
 	c.pushAll()
+	c.sendSpace()
 	if c.state != TimeWait {
 		c.checkACK()
 	}

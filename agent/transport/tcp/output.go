@@ -105,7 +105,7 @@ func (c *Conn) writeXmit(noNagle bool, mode pushMode) bool {
 			quota = 1
 		}
 		quota = min(quota, maxSegs)
-		n, last := c.headBuffer(quota*mss, mss)
+		n, last := c.headBuffer(quota * mss)
 		if !c.fitsWindow() {
 			rwndLimited = true
 			break
@@ -144,25 +144,25 @@ func (c *Conn) writeXmit(noNagle bool, mode pushMode) bool {
 }
 
 // headBuffer returns the length of the buffer at the head of the send queue,
-// and whether it is the only one. Linux cuts what is written into buffers of
-// up to 64 kB, a multiple of the MSS but at most half the largest window seen;
-// a burst does not span two of them unless the first holds less than the
-// burst wants (tcp_grow_skb). The odd segment at the end of a buffer is why a
-// full-speed flow sends a single segment now and then.
-func (c *Conn) headBuffer(want, mss int) (n int, last bool) {
+// and whether it is the only one. Linux cuts what is written into buffers
+// (bufferGoal); a burst does not span two of them unless the first holds less
+// than the burst wants (tcp_grow_skb). The odd segment at the end of a buffer
+// is why a full-speed flow sends a single segment now and then.
+func (c *Conn) headBuffer(want int) (n int, last bool) {
 	snd := &c.snd
 	all := int(min(snd.unsent(), 1<<30))
-	goal := min(gsoMax, int(min(max(snd.maxWnd>>1, 536), gsoMax)))
-	goal = max(goal/mss, 1) * mss
+	goal := c.bufferGoal()
 	if snd.headLeft <= 0 {
-		snd.headLeft = max(goal-snd.stolen, mss)
+		snd.headLeft = min(max(goal-snd.stolen, 1), all)
 		snd.stolen = 0
 	}
 	n = min(snd.headLeft, all)
 	if n < want && n < all {
-		take := min(want-n, all-n, goal)
+		take := min(want-n, all-n, goal-snd.stolen)
 		n += take
-		snd.stolen += take
+		if snd.stolen += take; snd.stolen >= goal || n == all {
+			snd.stolen = 0 // the buffer behind it is used up
+		}
 		snd.headLeft = n
 	}
 	return n, n == all
@@ -246,6 +246,8 @@ func (c *Conn) sendBurst(n, mss int, last bool) int {
 				r.flags |= FIN
 				snd.finSent = true
 			}
+			r.tag = tagBuffer
+			snd.buffers++
 		}
 		c.rateSent(r)
 		snd.list(o)

@@ -14,7 +14,7 @@ import (
 // list in order of transmission with both, whatever has happened.
 func (c *Conn) verify() error {
 	s := &c.snd
-	var sacked, lost, retrans, listed int
+	var sacked, lost, retrans, listed, buffers int
 	seq := s.una
 	for o := s.head; o < s.tail; o++ {
 		r := s.at(o)
@@ -37,6 +37,12 @@ func (c *Conn) verify() error {
 		if r.listed {
 			listed++
 		}
+		if r.tag&tagBuffer != 0 {
+			buffers++
+		}
+	}
+	if buffers != s.buffers {
+		return fmt.Errorf("%d buffers end in the queue, %d are counted", buffers, s.buffers)
 	}
 	if !s.empty() && seq != s.nxt {
 		return fmt.Errorf("the queue ends at %d, snd_nxt is %d", seq, s.nxt)

@@ -8,11 +8,73 @@ import (
 
 // The send buffer and its automatic tuning (tcp_sndbuf_expand).
 
-// queued is the memory that the unacknowledged and unsent bytes take: half as
-// much again for the buffers' heads, two segments a buffer.
+// skbHead is the memory in bytes that the kernel charges for a buffer beside
+// its payload: sk_buff and a small head that ends in skb_shared_info. Measured
+// by SO_MEMINFO on 6.18 for x86-64 without tunnels and wireless drivers; with
+// these it is a little more.
+const skbHead = 832
+
+// queued is sk_wmem_queued: the bytes not yet acknowledged and a head for each
+// buffer that they lie in. In the retransmission queue a burst is a buffer
+// (tso_fragment), so a slow flow with two segments a burst spends 29 % on
+// heads and a fast one 1 %. Not counted are the splitting of buffers by SACKs
+// and retransmissions and the merging of SACKed ones.
 func (c *Conn) queued() int64 {
 	n := int64(c.snd.written - min(max(c.snd.una, 1), c.snd.written))
-	return n + n>>1
+	return n + skbHead*int64(c.snd.buffers+c.waiting())
+}
+
+// waiting is the number of buffers that hold unsent data.
+func (c *Conn) waiting() int {
+	snd := &c.snd
+	all := int(snd.unsent())
+	if all == 0 {
+		return 0
+	}
+	head := min(max(snd.headLeft, 0), all)
+	n, goal := 0, c.bufferGoal()
+	if head > 0 {
+		n++
+	}
+	if rest := all - head; rest > 0 {
+		n += (rest + snd.stolen + goal - 1) / goal
+	}
+	return n
+}
+
+// tailRoom is how many bytes the last unsent buffer still takes: it is filled
+// whatever the limit of the send buffer is (tcp_sendmsg_locked).
+func (c *Conn) tailRoom() int64 {
+	snd := &c.snd
+	all, goal := int(snd.unsent()), c.bufferGoal()
+	head := min(max(snd.headLeft, 0), all)
+	if rest := all - head; rest > 0 {
+		return int64((goal - (rest+snd.stolen)%goal) % goal)
+	}
+	if head == 0 {
+		return 0
+	}
+	return int64(max(goal-head, 0))
+}
+
+// appended lets the head of the unsent buffers grow by its share of n new
+// bytes; all bytes written before were unsent bytes, of which there were old.
+func (c *Conn) appended(old, n int) {
+	snd := &c.snd
+	goal := c.bufferGoal()
+	if old == 0 {
+		snd.headLeft, snd.stolen = min(n, goal), 0
+	} else if head := min(max(snd.headLeft, 0), old); head == old && head < goal {
+		snd.headLeft = head + min(n, goal-head)
+	}
+}
+
+// bufferGoal is the payload of a full buffer (tcp_xmit_size_goal): 64 kB, at
+// most half the largest window seen, in whole segments.
+func (c *Conn) bufferGoal() int {
+	mss := c.currentMSS()
+	goal := min(gsoMax, int(min(max(c.snd.maxWnd>>1, 536), gsoMax)))
+	return max(goal/mss, 1) * mss
 }
 
 // Write appends up to n bytes to the send queue and returns how many the send
@@ -35,6 +97,7 @@ func (c *Conn) Write(now vtime.Time, n vtime.Bytes) vtime.Bytes {
 				c.idleRestart()
 			}
 		}
+		c.appended(int(c.snd.unsent()), int(took))
 		c.snd.written += uint64(took)
 		c.snd.wakeAfter = false
 	}
@@ -47,36 +110,42 @@ func (c *Conn) Write(now vtime.Time, n vtime.Bytes) vtime.Bytes {
 	return took
 }
 
-// Writable returns how many bytes Write would take now. Like a blocking or
-// polling application under Linux, it is 0 until a third of the buffer is
-// free.
+// Writable returns how many bytes Write would take now: the kernel fills
+// whole buffers until the memory in use has reached the limit, so the last
+// one may exceed it. After a write that met the limit it is 0 until a third
+// of the memory is free (sk_stream_is_writeable), as for a blocking or polling
+// application.
 func (c *Conn) Writable() vtime.Bytes {
 	q := c.queued()
 	free := c.snd.buf - q
-	if free <= 0 || c.snd.wakeAfter && free < q>>1 {
+	if c.snd.wakeAfter && (free <= 0 || free < q>>1) {
 		return 0
 	}
-	room := free - free/3
-	if low := int64(c.cfg.NotSentLow); low > 0 {
-		wait := c.snd.unsent()
-		if c.snd.wakeAfter && 2*wait >= low || wait >= low {
-			return 0
+	low, wait := int64(c.cfg.NotSentLow), c.snd.unsent()
+	if low > 0 && c.snd.wakeAfter && 2*wait >= low {
+		return 0
+	}
+	room, goal := c.tailRoom(), int64(c.bufferGoal())
+	if free > 0 {
+		n := (free + skbHead + goal - 1 - room) / (skbHead + goal)
+		if low > 0 {
+			n = min(n, max((low-wait-room+goal-1)/goal, 0))
 		}
-		room = min(room, low-wait+gsoMax)
+		room += max(n, 0) * goal
 	}
 	return vtime.Bytes(room)
 }
 
 // expandSendBuffer makes room for two windows.
 func (c *Conn) expandSendBuffer() {
-	per := max(c.snd.mss, c.cfg.MSS) + 320 + 320 // MAX_TCP_HEADER, skb_shared_info
+	per := max(c.snd.mss, c.cfg.MSS) + 192 + 320 // MAX_TCP_HEADER, skb_shared_info
 	per = 1<<bits.Len(uint(per-1)) + 256
 	segs := max(10, c.w.Cwnd, c.rec.reordering+1)
 	c.snd.buf = max(c.snd.buf, min(int64(2*segs*per), int64(c.cfg.SendBufferMax)))
 }
 
-// sendSpace runs after ACKs: a writer that met a full buffer gets a larger
-// one while the window is not full.
+// sendSpace runs after an ACK and what it let out (tcp_check_space): a writer
+// that met a full buffer gets a larger one if the window could not be filled.
 func (c *Conn) sendSpace() {
 	if c.snd.wakeAfter && c.snd.inFlight() < c.w.Cwnd {
 		c.expandSendBuffer()

@@ -8,6 +8,7 @@ const (
 	tagLost                // thought to be lost
 	tagRetrans             // retransmitted, and that copy is in flight
 	tagEver                // retransmitted at least once
+	tagBuffer              // ends a buffer (sk_buff) of Linux's retransmission queue
 )
 
 // sent is one segment in the retransmission queue: at most one MSS. (Linux
@@ -53,7 +54,8 @@ type sender struct {
 	sml       uint64 // end of the last small segment (Minshall's Nagle)
 	wakeAfter bool   // the application met a full buffer (SOCK_NOSPACE)
 	buf       int64  // sk_sndbuf
-	headLeft  int    // bytes left of the buffer at the head of the unsent ones
+	buffers   int    // buffers in the retransmission queue
+	headLeft  int    // bytes in the buffer at the head of the unsent ones
 	stolen    int    // bytes taken from the buffer behind it
 
 	// The retransmission queue: a ring of records by ordinal.
@@ -89,6 +91,7 @@ func (s *sender) init(c *Conn) {
 func (s *sender) purge() {
 	s.head, s.tail, s.oldest, s.newest = 0, 0, 0, 0
 	s.packets, s.sacked, s.lost, s.retrans = 0, 0, 0, 0
+	s.buffers, s.headLeft, s.stolen = 0, 0, 0
 	s.hintOK = false
 	s.written = max(s.nxt, 1)
 	s.fin = false

@@ -211,6 +211,7 @@ func (c *Conn) established() {
 	} else {
 		c.w.Cwnd = min(c.cfg.InitialWindow, c.w.Clamp)
 	}
+	c.w.Ssthresh = infinite // what a lost SYN took is given back (tcp_init_metrics)
 	c.snd.cwndStamp = c.now
 	c.est.noSample()
 	c.rs.appLimited = 1

@@ -34,9 +34,10 @@ type Config struct {
 	// Gap is the mean idle time after each txop of a node that has blocks of
 	// several flows; 0 is the faithful behaviour. See pace.go.
 	Gap vtime.Duration
-	// QueueAhead is the number of data packets that may stand in the MAC's
-	// queue at once (default 2 txops): deeper queues take the order out of
-	// the round robin's hands and delay the BSYN that follows the data.
+	// QueueAhead is the number of data packets that may stand in the queue of
+	// a radio's MAC at once (default 2 txops): deeper queues take the order out
+	// of the round robin's hands and delay the BSYN that follows the data. For a
+	// wire the node finds the number itself (wired.go).
 	QueueAhead int
 
 	// MemoryLimit bounds the block buffers of this node in bytes: blocks being

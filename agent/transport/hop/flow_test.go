@@ -162,7 +162,11 @@ func TestCorruptBlock(t *testing.T) {
 
 // TestNoAllocation: in the steady state no packet costs an allocation.
 func TestNoAllocation(t *testing.T) {
-	var radio free
+	t.Run("radio", func(t *testing.T) { noAllocation(t, free{RadioPort}) })
+	t.Run("wire", func(t *testing.T) { noAllocation(t, free{1}) })
+}
+
+func noAllocation(t *testing.T, radio free) {
 	var nodes [2]*Node
 	for i := range nodes {
 		cfg := testConfig()
@@ -202,10 +206,11 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// free is a Radio without limit; direct routes go straight to the destination.
-type free struct{}
+// free is a Radio with one port and without limit; direct routes go straight to
+// the destination.
+type free struct{ port Port }
 
-func (*free) Port(NodeID) Port     { return RadioPort }
+func (f *free) Port(NodeID) Port   { return f.port }
 func (*free) Free(Port, Class) int { return 100 }
 
 type direct struct{}

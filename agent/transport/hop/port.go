@@ -146,10 +146,11 @@ func (n *Node) reroute(now vtime.Time, p *port) {
 			}
 		}
 	}
-	for i := 0; i < p.micro.len(); i++ {
-		b := *p.micro.at(i)
-		if n.followRoute(now, b) {
-			i-- // it has left the queue
+	for _, q := range []*fifo[*block]{&p.micro, &p.draining} {
+		for i := 0; i < q.len(); i++ {
+			if n.followRoute(now, *q.at(i)) {
+				i-- // it has left the list
+			}
 		}
 	}
 }

@@ -21,9 +21,11 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 //
 // Commands:
 //
-//	nodes N [KEY=VALUE…]        a chain of N nodes, packets moved by hand
+//	nodes N [KEY=VALUE…]        a chain of N nodes, packets moved by hand; with
+//	                            "wires" joined by wires, each with a queue of its own
 //	open SRC DST FLOW SIZE      a flow of SIZE bytes
 //	deliver [N]                 carry the next N packets (default: until quiet)
+//	stop NODE TO, go NODE TO    the wire from NODE to TO stands still, or goes on
 //	lose TYPE [N]               drop the next N packets of a type, others wait
 //	pending                     list what stands in the MACs
 //	advance DURATION            let time pass, firing timers, moving no packet
@@ -76,6 +78,7 @@ type script struct {
 	now   vtime.Time
 	cfg   Config
 	nodes []*scriptNode
+	wires int // places in a wire's queue; 0: the nodes have a radio
 }
 
 type scriptNode struct {
@@ -83,11 +86,29 @@ type scriptNode struct {
 	id   NodeID
 	n    *Node
 	next map[NodeID]NodeID
-	mac  [NumClasses][]frame
+	mac  [NumClasses][]frame // of the radio
+	wire [2][]frame          // to the node below, to the node above
+	stop [2]bool
 }
 
-func (x *scriptNode) Port(NodeID) Port         { return RadioPort }
-func (x *scriptNode) Free(_ Port, c Class) int { return 1000 - len(x.mac[c]) }
+// Port implements Radio: port 1 leads to the node below, port 2 to that above.
+func (x *scriptNode) Port(to NodeID) Port {
+	switch {
+	case x.s.wires == 0:
+		return RadioPort
+	case to < x.id:
+		return 1
+	}
+	return 2
+}
+
+// Free implements Radio.
+func (x *scriptNode) Free(p Port, c Class) int {
+	if p != RadioPort {
+		return x.s.wires - len(x.wire[p-1])
+	}
+	return 1000 - len(x.mac[c])
+}
 func (x *scriptNode) NextHop(d NodeID) (NodeID, bool) {
 	h, ok := x.next[d]
 	return h, ok
@@ -157,8 +178,16 @@ func (s *script) command(f []string) {
 				fmt.Fprintf(&s.out, "  nothing to lose\n")
 			}
 		}
+	case "stop", "go":
+		x := s.nodes[num(1)]
+		x.stop[x.Port(NodeID(num(2)))-1] = f[0] == "stop"
 	case "pending":
 		for _, x := range s.nodes {
+			for _, q := range x.wire {
+				for _, p := range q {
+					fmt.Fprintf(&s.out, "  %s\n", describe(x.id, p))
+				}
+			}
 			for c := Control + 1; c > 0; c-- {
 				for _, p := range x.mac[c-1] {
 					fmt.Fprintf(&s.out, "  %s\n", describe(x.id, p))
@@ -193,7 +222,7 @@ func (s *script) command(f []string) {
 }
 
 func (s *script) build(k int, opts []string) {
-	s.now = 0
+	s.now, s.wires = 0, 0
 	s.cfg = DefaultConfig()
 	s.cfg.BlockSize, s.cfg.Payload, s.cfg.NoMicro = 3000, 1000, true
 	for _, o := range opts {
@@ -211,6 +240,8 @@ func (s *script) build(k int, opts []string) {
 			s.cfg.GrantPoll = true
 		case "window":
 			s.cfg.Window = n
+		case "wires":
+			s.wires = n
 		case "memory":
 			s.cfg.MemoryLimit = vtime.Bytes(n)
 		default:
@@ -244,36 +275,54 @@ func (s *script) boot(i int) {
 
 func (s *script) poll(x *scriptNode) {
 	for p, ok := x.n.Poll(s.now); ok; p, ok = x.n.Poll(s.now) {
-		x.mac[p.Class] = append(x.mac[p.Class], frame{p.To, bytes.Clone(p.Buf)})
+		q := &x.mac[p.Class]
+		if p.Port != RadioPort {
+			q = &x.wire[p.Port-1]
+		}
+		*q = append(*q, frame{p.To, bytes.Clone(p.Buf)})
 	}
 }
 
-// move takes one packet out of a MAC: control before data, low nodes first.
+// move takes one packet out of a queue: control before data, low nodes first,
+// then wires.
 func (s *script) move(lose bool, typ string) bool {
 	for c := Control + 1; c > 0; c-- {
 		for _, x := range s.nodes {
-			q := x.mac[c-1]
-			if len(q) == 0 || typ != "" && typeName(q[0].buf) != typ {
-				continue
+			if s.take(x, &x.mac[c-1], RadioPort, c-1, lose, typ) {
+				return true
 			}
-			p := q[0]
-			x.mac[c-1] = q[1:]
-			mark := ""
-			if lose {
-				mark = " LOST"
+		}
+	}
+	for _, x := range s.nodes {
+		for i := range x.wire {
+			if !x.stop[i] && s.take(x, &x.wire[i], Port(i+1), Data, lose, typ) {
+				return true
 			}
-			fmt.Fprintf(&s.out, "  %s%s\n", describe(x.id, p), mark)
-			x.n.TxDone(s.now, RadioPort, c-1, 1)
-			s.poll(x)
-			if !lose {
-				y := s.nodes[p.to]
-				y.n.Receive(s.now, x.id, p.buf)
-				s.poll(y)
-			}
-			return true
 		}
 	}
 	return false
+}
+
+// take takes the head of a queue, if it is of the type.
+func (s *script) take(x *scriptNode, q *[]frame, port Port, c Class, lose bool, typ string) bool {
+	if len(*q) == 0 || typ != "" && typeName((*q)[0].buf) != typ {
+		return false
+	}
+	p := (*q)[0]
+	*q = (*q)[1:]
+	mark := ""
+	if lose {
+		mark = " LOST"
+	}
+	fmt.Fprintf(&s.out, "  %s%s\n", describe(x.id, p), mark)
+	x.n.TxDone(s.now, port, c, 1)
+	s.poll(x)
+	if !lose {
+		y := s.nodes[p.to]
+		y.n.Receive(s.now, x.id, p.buf)
+		s.poll(y)
+	}
+	return true
 }
 
 func (s *script) advance(d vtime.Duration, carry bool) {
@@ -292,12 +341,22 @@ func (s *script) advance(d vtime.Duration, carry bool) {
 		for _, x := range s.nodes {
 			if x.n.Deadline() <= s.now {
 				before := len(x.mac[Control]) + len(x.mac[Data])
+				wires := len(x.wire[0]) + len(x.wire[1])
 				x.n.Expire(s.now)
 				s.poll(x)
 				if len(x.mac[Control])+len(x.mac[Data]) > before {
 					fmt.Fprintf(&s.out, "  %gms, in node %d's MAC:", float64(s.now)/1e6, x.id)
 					for _, p := range x.mac[Control] {
 						fmt.Fprintf(&s.out, " %s", typeName(p.buf))
+					}
+					fmt.Fprintln(&s.out)
+				}
+				if len(x.wire[0])+len(x.wire[1]) > wires {
+					fmt.Fprintf(&s.out, "  %gms, in node %d's wires:", float64(s.now)/1e6, x.id)
+					for _, q := range x.wire {
+						for _, p := range q {
+							fmt.Fprintf(&s.out, " %s", typeName(p.buf))
+						}
 					}
 					fmt.Fprintln(&s.out)
 				}

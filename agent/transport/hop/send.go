@@ -54,9 +54,12 @@ func (f *flow) oldest() BlockID {
 
 // start begins the transfer of a complete block to the next hop.
 func (n *Node) start(now vtime.Time, b *block) {
-	b.round, b.tries, b.granted = 0, 0, false
-	b.interval, b.lastAnswer = n.firstWait(b), now
+	b.round, b.tries, b.granted, b.lastAnswer = 0, 0, false, now
 	next, ok := n.routes.NextHop(b.f.key.Dst)
+	if ok {
+		n.aim(b, next)
+	}
+	b.interval = n.firstWait(b)
 	if !ok {
 		// The block stays here; the timer looks for a route again.
 		n.stats.NoRoute++
@@ -65,8 +68,6 @@ func (n *Node) start(now vtime.Time, b *block) {
 		b.next = noNode
 		return
 	}
-	n.aim(b, next)
-	b.interval = n.firstWait(b)
 	b.attempt++
 	if b.micro {
 		n.startMicro(now, b)

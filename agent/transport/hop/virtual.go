@@ -39,7 +39,7 @@ func (n *Node) armE2E(now vtime.Time, b *block) {
 func (n *Node) virtualExpired(now vtime.Time, b *block) {
 	switch {
 	case b.tx != txPassed:
-	case b.tok == tokenOut && n.announcing(now, b):
+	case b.tok == tokenOut && n.portToward(b.f.key.Dst) == b.bsynPort && n.announcing(now, b):
 		n.timers.set(&b.vtTimer, now.Add(b.tokInterval)) // still in the MAC
 	case b.tok == tokenOut:
 		b.f.stats.BSYNTimeouts++

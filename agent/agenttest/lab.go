@@ -290,10 +290,10 @@ func (l *Lab) Stray() int {
 	return l.hub.stray
 }
 
-// Start starts every node with one epoch, 150 ms from now, and returns it.
+// Start starts every node with one epoch, 300 ms from now, and returns it.
 func (l *Lab) Start(warmup, end vtime.Time) (epochNS int64) {
 	l.t.Helper()
-	epoch := probe.MonotonicNS() + 150e6
+	epoch := probe.MonotonicNS() + 300e6
 	for _, n := range l.Nodes {
 		if err := n.Client.Start(l.Context(5*time.Second), proto.Start{EpochNS: epoch, Warmup: warmup, End: end}); err != nil {
 			l.t.Fatalf("node %d: start: %v", n.ID, err)

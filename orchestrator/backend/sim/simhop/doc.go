@@ -1,6 +1,6 @@
-// Package simhop drives Hop over the 802.11 medium in virtual time: it carries
-// the packets of hop.Node as frames of wifi.Medium and fires their timers as
-// events of des.Engine.
+// Package simhop drives Hop in virtual time: it hands the packets of hop.Node to
+// a Carrier, which takes them over radio and pipes, and fires their timers as
+// events of des.Engine. Where there is a medium only, it is the carrier itself.
 //
 // It must not know experiments, routes' origin or how results are stored: the
 // sim back end brings those. It knows no clock but the engine's.

@@ -100,3 +100,34 @@ func TestSecondHopbedOnOneDatabaseIsRefused(t *testing.T) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }
+
+// One command on both back ends: a campaign of its own on each, and a report
+// that sets them side by side. What the machine spoils is told, not failed.
+func TestRunOnBothBackEnds(t *testing.T) {
+	dir := liveLab(t)
+	text := strings.NewReplacer("1500ms", "400ms", "500ms", "100ms").Replace(tiny) + "backends: [sim, netns]\n"
+	write(t, filepath.Join(dir, "f.yaml"), text)
+	status, out, stderr := hopbed(t, dir, "run", "f.yaml", "--report", "r.md")
+	if status != exitOK && status != exitNotValid {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	says(t, out, "campaign 1: tiny, back end sim (", "campaign 2: tiny, back end netns (")
+	backends := map[string]int{}
+	for _, r := range runsIn(t, filepath.Join(dir, "results.db")) {
+		if r.Status == store.RunFailed {
+			t.Errorf("run %d on %s failed: %s", r.ID, r.Backend, r.Error)
+		}
+		if r.Valid {
+			backends[r.Backend]++
+		}
+	}
+	if backends["sim"] != 2 {
+		t.Errorf("valid runs: %v", backends)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "r.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, string(b), "Comparison: tiny: sim / netns", "Campaign 1: tiny on sim", "Campaign 2: tiny on netns")
+	nothingLeft(t, dir)
+}

@@ -79,6 +79,10 @@ func Select(t testing.TB, file, filter, to string) {
 // (epan/proto.h).
 const warned = "_ws.expert.severity >= 0x600000"
 
+// TCPRemarks selects what tshark warns of in a sound capture of TCP: its analysis
+// of losses and repeats, duplicate SACKs and resets.
+const TCPRemarks = "tcp.analysis.flags || tcp.options.sack.dsack || tcp.connection.rst"
+
 // Sound fails the test if tshark finds a packet malformed or with a wrong
 // checksum, warns of anything, or if there are no packets. What the filter except
 // selects may be warned of ("" = nothing).

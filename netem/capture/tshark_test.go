@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/hopbed/hopbed/internal/tshark"
@@ -91,6 +93,37 @@ func TestWiresharkFindsDamage(t *testing.T) {
 		if len(tshark.Suspects(t, path, "")) != 1 {
 			t.Errorf("a wrong %s: tshark says %q", what, tshark.Suspects(t, path, ""))
 		}
+	}
+}
+
+// The filters that CAPTURE.md names are ones that Wireshark knows, and the words of
+// the event log those that it explains.
+func TestDocumentation(t *testing.T) {
+	b, err := os.ReadFile("CAPTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(b), "| filter | shows |")
+	table, _, ok2 := strings.Cut(rest, "\n\n")
+	if !ok || !ok2 {
+		t.Fatal("CAPTURE.md has no table of filters")
+	}
+	var filters []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` ").FindAllStringSubmatch(table, -1) {
+		filters = append(filters, "("+m[1]+")")
+	}
+	_, events, _ := newLab(t, func(m *wifi.MAC) { m.RTSThreshold = 1000 }).record(100)
+	for line := range strings.Lines(string(events)) {
+		if words := strings.Fields(line); words[0] != "#" && !strings.Contains(string(b), "`"+words[2]+"`") {
+			t.Errorf("CAPTURE.md does not explain %q", words[2])
+		}
+	}
+	if len(filters) < 5 {
+		t.Fatalf("only %d filters", len(filters))
+	}
+	tshark.Need(t)
+	if tshark.Count(t, "testdata/small.pcapng", strings.Join(filters, " || ")) == 0 {
+		t.Error("the filters select nothing")
 	}
 }
 

@@ -83,7 +83,7 @@ func TestWiresharkReadsEveryTransport(t *testing.T) {
 			snap = 0
 		}
 		_, packets, _, _ := captured(t, r, func(c *backend.Capture) { c.SnapLen = snap })
-		tshark.Sound(t, packets, "tcp.analysis.flags")
+		tshark.Sound(t, packets, tshark.TCPRemarks)
 	}
 }
 

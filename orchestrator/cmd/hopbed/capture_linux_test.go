@@ -51,7 +51,7 @@ func TestCaptureOfTheKernelsTCP(t *testing.T) {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
 	path := captureOf(t, filepath.Join(dir, "out.pcapng"))
-	tshark.Sound(t, path, "tcp.analysis.flags || tcp.connection.rst")
+	tshark.Sound(t, path, tshark.TCPRemarks)
 	src := filepath.Join(dir, "src.pcapng")
 	tshark.Select(t, path, `frame.interface_name == "src:eth0"`, src)
 	var bytes, again, againBytes int64

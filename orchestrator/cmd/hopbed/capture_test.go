@@ -78,7 +78,7 @@ func TestCaptureOfOneRun(t *testing.T) {
 		t.Errorf("files %v", got)
 	}
 	tshark.Need(t)
-	tshark.Sound(t, filepath.Join(dir, "out.pcapng"), "tcp.analysis.flags")
+	tshark.Sound(t, filepath.Join(dir, "out.pcapng"), tshark.TCPRemarks)
 }
 
 // Mistakes are told before anything is created.

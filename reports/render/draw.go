@@ -11,20 +11,51 @@ import (
 	"github.com/hopbed/hopbed/reports/stats"
 )
 
+// maxDrawn is up to how many points of a campaign have figures of their own: a
+// page of more would be too large to open, and nobody looks at them all.
+const maxDrawn = 48
+
+// account fills in what the nodes and wired links of a group did, and returns its
+// networks: one, or one for each repetition.
+func account(ctx context.Context, set *dataset.Set, g *Group) ([]dataset.Topology, error) {
+	nets, err := set.Networks(ctx, g.Data)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range airtimeSeries(g.Data) {
+		pipes, err := set.PipesOf(ctx, &s)
+		if err != nil {
+			return nil, err
+		}
+		if len(pipes) > 0 {
+			g.Pipes = append(g.Pipes, SeriesPipes{s.Transport, pipes})
+		}
+		of := &s
+		if len(nets) > 1 { // node 1 of one placement is not node 1 of another
+			of = &dataset.Series{Transport: s.Transport}
+			for _, r := range s.Reps {
+				if r.Run.Repetition == nets[0].Repetition {
+					of.Reps = append(of.Reps, r)
+				}
+			}
+		}
+		nodes, err := set.AirtimeOf(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		g.Airtime = append(g.Airtime, SeriesAirtime{s.Transport, len(of.Reps), nodes})
+	}
+	return nets, nil
+}
+
 // draw makes the figures of a group.
-func draw(ctx context.Context, set *dataset.Set, g *Group) error {
+func draw(ctx context.Context, set *dataset.Set, g *Group, nets []dataset.Topology) error {
 	var (
 		samples []figure.Series
 		ranked  []figure.Repeated
 		bands   []figure.Band
 		times   []figure.Times
-		air     []figure.Airtime
 	)
-	nets, err := set.Networks(ctx, g.Data)
-	if err != nil {
-		return err
-	}
-	varies := len(nets) > 1
 	for i := range g.Data.Series {
 		s := &g.Data.Series[i]
 		blocks := s.Blocks()
@@ -39,37 +70,6 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 			return err
 		}
 		bands = append(bands, band(b))
-	}
-	for _, s := range airtimeSeries(g.Data) {
-		pipes, err := set.PipesOf(ctx, &s)
-		if err != nil {
-			return err
-		}
-		if len(pipes) > 0 {
-			g.Pipes = append(g.Pipes, SeriesPipes{s.Transport, pipes})
-		}
-		of := &s
-		if varies { // node 1 of one placement is not node 1 of another
-			of = &dataset.Series{Transport: s.Transport}
-			for _, r := range s.Reps {
-				if r.Run.Repetition == nets[0].Repetition {
-					of.Reps = append(of.Reps, r)
-				}
-			}
-		}
-		nodes, err := set.AirtimeOf(ctx, of)
-		if err != nil {
-			return err
-		}
-		g.Airtime = append(g.Airtime, SeriesAirtime{s.Transport, nodes})
-		a := figure.Airtime{Label: s.Transport}
-		if len(of.Reps) == 0 {
-			a.Why = "no valid run"
-		}
-		for _, n := range nodes {
-			a.Nodes = append(a.Nodes, figure.NodeAirtime{Name: n.Name, Tx: n.Tx, Rx: n.Rx, Busy: n.Busy, Idle: n.Idle})
-		}
-		air = append(air, a)
 	}
 	id := func(name string) string { return g.ID + "-" + name }
 	of, what := figure.Goodput, "goodput"
@@ -88,6 +88,7 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 	if gains := gains(g); len(gains) > 0 {
 		g.Figures = append(g.Figures, figure.Gains(id("gain-by-hops"), g.Baseline, of, gains))
 	}
+	varies := len(nets) > 1
 	for i := range nets {
 		m := figure.Topology(id(fmt.Sprintf("network-%d", nets[i].Repetition)), networkMap(&nets[i]))
 		if varies {
@@ -99,14 +100,41 @@ func draw(ctx context.Context, set *dataset.Set, g *Group) error {
 			g.Maps = append(g.Maps, m)
 		}
 	}
-	bars := figure.AirtimeBars(id("airtime"), air)
-	if varies {
+	if bars := airtimeBars(g, nets); bars != nil {
+		g.Figures = append(g.Figures, bars)
+	}
+	stamp(g.allFigures(), g.Data.Backend, set.Campaign.Quick)
+	return nil
+}
+
+// airtimeBars draws the airtime of the nodes; nil where no node has a radio.
+func airtimeBars(g *Group, nets []dataset.Topology) *figure.Figure {
+	radio := len(nets) == 0
+	for i := range nets {
+		for _, n := range nets[i].Nodes {
+			radio = radio || !n.Wired
+		}
+	}
+	if !radio {
+		return nil
+	}
+	var air []figure.Airtime
+	for _, s := range g.Airtime {
+		a := figure.Airtime{Label: s.Transport}
+		if s.Runs == 0 {
+			a.Why = "no valid run"
+		}
+		for _, n := range s.Nodes {
+			a.Nodes = append(a.Nodes, figure.NodeAirtime{Name: n.Name, Tx: n.Tx, Rx: n.Rx, Busy: n.Busy, Idle: n.Idle})
+		}
+		air = append(air, a)
+	}
+	bars := figure.AirtimeBars(g.ID+"-airtime", air)
+	if len(nets) > 1 {
 		bars.Title = fmt.Sprintf("Airtime of each node in repetition %d", nets[0].Repetition)
 		bars.Caption = "Share of the measured interval in which a node sends, receives (for itself or for others), senses the channel busy without decoding anything, or finds it idle. One repetition only: nodes are placed anew in each."
 	}
-	g.Figures = append(g.Figures, bars)
-	stamp(g.allFigures(), g.Data.Backend, set.Campaign.Quick)
-	return nil
+	return bars
 }
 
 // stamp writes into figures what must not be lost when they are taken out of the

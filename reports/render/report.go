@@ -66,6 +66,7 @@ type Group struct {
 // SeriesAirtime is the airtime of the nodes of one series.
 type SeriesAirtime struct {
 	Transport string
+	Runs      int // that it rests on
 	Nodes     []dataset.Airtime
 }
 
@@ -145,8 +146,14 @@ func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error)
 		for _, p := range published {
 			out.Claims = append(out.Claims, judge(p, g, out.Baseline, c.Quick))
 		}
-		if err := draw(ctx, set, &out); err != nil {
+		nets, err := account(ctx, set, &out)
+		if err != nil {
 			return nil, err
+		}
+		if len(set.Groups) <= maxDrawn {
+			if err := draw(ctx, set, &out, nets); err != nil {
+				return nil, err
+			}
 		}
 		s.Groups = append(s.Groups, out)
 	}

@@ -105,3 +105,24 @@ func TestFiguresOfSizedFlowsAreTimes(t *testing.T) {
 		t.Error("sized flows have an aggregate goodput")
 	}
 }
+
+// A campaign of very many points has them in tables and variables in figures,
+// and says why there is no figure of each.
+func TestVeryManyPointsHaveNoFiguresOfEach(t *testing.T) {
+	var runs []*store.RunRecord
+	for i := range maxDrawn + 1 {
+		runs = append(runs, &store.RunRecord{Run: store.Run{Repetition: 1, Transport: "hop", Status: store.RunComplete, Params: store.Params{"delay": fmt.Sprintf("%dms", i), "transport": "hop"}}, Flows: []store.Flow{oneFlow(0, "hop")}})
+	}
+	r := buildRuns(t, maxDrawn+1, runs...)
+	if n := len(r.Figures()); n != 1 {
+		t.Errorf("%d figures, want that of the variable", n)
+	}
+	for ext, text := range written(t, r) {
+		if ext != "json" && !strings.Contains(text, "49 points are too many for figures of each") {
+			t.Errorf("%s does not say why", ext)
+		}
+		if !strings.Contains(text, "48ms") {
+			t.Errorf("%s lacks the last point", ext)
+		}
+	}
+}

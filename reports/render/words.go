@@ -243,6 +243,9 @@ func (s *Section) banners() []Row {
 		}
 		out = append(out, Row{Mark: mark, Cells: []string{safetext.Line(w, 400)}})
 	}
+	if n := len(s.Groups); n > maxDrawn {
+		out = append(out, Row{Mark: "weak", Cells: []string{fmt.Sprintf("%d points are too many for figures of each: their numbers are in the tables; hopbed export has every sample.", n)}})
+	}
 	text, ok := s.validity()
 	mark := "bad"
 	if ok {

@@ -16,6 +16,9 @@ const (
 	MaxPipes = 1 << 16
 )
 
+// PipeQueue is the number of the queue of a node's pipe interface.
+func PipeQueue(slot int) int { return NumAC + slot }
+
 // Unlimited is the limit of a queue that nothing bounds, or in which nothing
 // ever waits.
 const Unlimited = 1 << 30

@@ -64,9 +64,6 @@ func OpenViewFD(memory, event uintptr, node int, pipes []int) (*View, error) {
 // Node is the node whose queues the view shows.
 func (v *View) Node() int { return v.node }
 
-// PipeQueue is the number of the queue of a node's pipe interface.
-func PipeQueue(slot int) int { return NumAC + slot }
-
 // Queues is how many queues the view shows: those of the radio, then one per
 // pipe interface.
 func (v *View) Queues() int { return len(v.cells) }

@@ -113,11 +113,9 @@ func NewSniffer(cfg Config, packets, events *Stream) (*Sniffer, error) {
 	for i := range cfg.MACs {
 		s.radios = append(s.radios, newRadio(&cfg.MACs[i]))
 	}
-	limit := 0
-	if cfg.SnapLen > 0 {
-		limit = int(cfg.SnapLen)
-	} else {
-		s.cfg.SnapLen = wifi.MaxLen
+	limit := int(cfg.SnapLen)
+	if cfg.SnapLen <= 0 || cfg.SnapLen > wifi.MaxLen { // all: no link carries more
+		s.cfg.SnapLen, limit = wifi.MaxLen, 0
 	}
 	if len(cfg.MACs) > 0 {
 		s.first = 1

@@ -153,8 +153,11 @@ func (r *Recording) name(p *part, from string, rec *store.RunRecord) error {
 }
 
 // putAside gives the file of an attempt without a valid result a name that says
-// so.
+// so. An empty one, of an attempt that failed before its begin, is of no use.
 func (r *Recording) putAside(path, from string, rec *store.RunRecord) error {
+	if st, err := os.Stat(from); err == nil && st.Size() == 0 {
+		return os.Remove(from)
+	}
 	to := aside(path, rec.Run.Status)
 	if err := os.Rename(from, to); err != nil {
 		return err

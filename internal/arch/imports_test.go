@@ -63,6 +63,9 @@ var rules = []struct {
 	{who: "netem/...", not: "reports/...", why: "netem can be used without hopbed"},
 	{who: "netem/wifi", not: "os", except: "", why: "the medium does no I/O: the same code runs in virtual time and live"},
 	{who: "netem/capture", not: "os", why: "a capture is encoded; files are the caller's"},
+	{who: "netem/pipe", not: "os", why: "a wired link does no I/O: the same code runs in virtual time and live"},
+	{who: "netem/capture", not: "os", why: "a capture writes to what it is given: a file, or a buffer that another thread empties"},
+	{who: "netem/capture", not: "time", why: "a capture's times are those of the engine"},
 	{who: "agent/...", not: "orchestrator/...", why: "the agent is a small static program for mesh routers"},
 	{who: "agent/...", not: "modernc.org/sqlite", why: "the agent has no database"},
 	{who: "agent/...", not: "experiments/...", why: "the agent gets orders, not experiment files"},
@@ -114,7 +117,7 @@ func TestImportRules(t *testing.T) {
 			}
 			seen++
 			deps := p.Deps
-			if strings.HasPrefix(r.except, "via ") || r.not == "os" || r.not == "net/http" {
+			if strings.HasPrefix(r.except, "via ") || r.not == "os" || r.not == "time" || r.not == "net/http" {
 				deps = p.Imports // the rule is about direct use
 			}
 			for _, d := range deps {

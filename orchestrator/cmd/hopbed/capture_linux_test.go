@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/internal/testenv"
 	"github.com/hopbed/hopbed/internal/tshark"
@@ -98,6 +101,23 @@ func TestStoppedRunLeavesNoCapture(t *testing.T) {
 		t.Errorf("status %d:\n%s", status, p.said())
 	}
 	p.leavesNothing("f.yaml", "results.db")
+}
+
+// Without root the emulator in the user namespace writes the user's files.
+func TestCaptureWithoutRoot(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP, testenv.UserNS)
+	dir := experiment(t, append(brief, "[hop, tcp/cubic]", "[hop]", "repeat: 1", "repeat: 1\nlimits: {reruns: 0}")...)
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chown(dir, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	p := on(t, "nobody", dir, "run", "f.yaml", "--trace", "out.pcapng")
+	if code := p.end(); code != exitOK && code != exitNotValid {
+		t.Fatalf("status %d:\n%s", code, p.said())
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(captureOf(t, filepath.Join(dir, "out.pcapng")), &st); err != nil || st.Uid != nobody || st.Size < 1000 {
+		t.Errorf("%v: %d bytes of user %d", err, st.Size, st.Uid)
+	}
 }
 
 // A full disk costs the capture, not the run: it is stored with a warning, the

@@ -95,7 +95,9 @@ func seal(rec *store.RunRecord, o Options, c *store.Campaign, r plan.Run, starte
 
 // save stores a run even when the user has asked to stop: it is finished.
 func save(o Options, rec *store.RunRecord) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	// A day's samples are millions; a busy machine stores some thousands a second.
+	limit := time.Minute + time.Duration(len(rec.Samples))*time.Millisecond
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := o.Store.SaveRun(ctx, rec); err != nil {
 		return fmt.Errorf("a finished run could not be stored: %w", err)

@@ -269,6 +269,9 @@ func (l *lab) ping(from, dst int) (time.Duration, int) {
 	b := make([]byte, 1500)
 	for {
 		n, from, err := unix.Recvfrom(fd, b, 0)
+		if err == unix.EINTR { // with a timeout the kernel does not go on by itself (signal(7))
+			continue
+		}
 		if err != nil {
 			l.t.Fatalf("no echo of node %d: %v", dst, err)
 		}

@@ -39,9 +39,9 @@ type place struct {
 const relayEvery = vtime.Second
 
 // maxSamples bounds the samples of a run: they lie in memory until the run is
-// stored, 408 B each (1.6 GB), and a campaign may hold twice as many runs as it
+// stored, 408 B each (0.8 GB), and a campaign may hold twice as many runs as it
 // has processors.
-const maxSamples = 4_000_000
+const maxSamples = 2_000_000
 
 // tooManySamples returns an error when a series of two sides for each of so many
 // flows would be longer than a run may have.

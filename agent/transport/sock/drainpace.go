@@ -42,7 +42,7 @@ func (p *drainPace) pause(now vtime.Time) vtime.Duration {
 	}
 	p.left, p.at, p.seen = s.Left, now, true
 	if p.rate == 0 {
-		return pauseLeast
+		return runPause
 	}
 	half := float64(max(1, s.Limit/2)) / p.rate
 	return min(max(vtime.Duration(min(half, float64(pauseMost))), pauseLeast), pauseMost)

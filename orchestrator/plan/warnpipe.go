@@ -102,7 +102,7 @@ func flowWarnings(c *spec.Config) []string {
 			w = append(w, fmt.Sprintf("flows[%d].stop: %v is after the end of the run, at %v: the flows run to its end", i, *f.Stop, c.Warmup+c.Duration))
 		}
 		if f.Workload.Kind == spec.Sized && f.Start != nil && *f.Start < c.Warmup {
-			w = append(w, fmt.Sprintf("flows[%d].start: the transfer begins at %v, in the warm-up of %v: what arrives before the measured interval is no part of its goodput", i, *f.Start, c.Warmup))
+			w = append(w, fmt.Sprintf("flows[%d].start: the transfer begins at %v, in the warm-up of %v: what arrives before the measured interval is no part of its goodput, which is 0 if all of it does; the completion time holds", i, *f.Start, c.Warmup))
 		}
 	}
 	return w

@@ -122,7 +122,7 @@ func outcome(rec *store.RunRecord) Outcome {
 		}
 		g = append(g, f.GoodputBps.V)
 		out.SumBP += f.GoodputBps.V
-		if f.GoodputBps.V < StarvedBPS {
+		if f.StarvedBelow(StarvedBPS) {
 			out.Starved++
 		}
 	}

@@ -156,6 +156,14 @@ type Flow struct {
 	Error         string       `db:"error"`
 }
 
+// StarvedBelow tells that the flow was starved: its goodput was measured and is
+// less than so many bits per second. A sized flow that delivered everything was
+// served, whatever its goodput: that counts what arrived within the measured
+// interval, over the whole of it.
+func (f *Flow) StarvedBelow(bps float64) bool {
+	return f.GoodputBps.OK && f.GoodputBps.V < bps && !f.CompletionS.OK
+}
+
 // Sides of a sample.
 const (
 	SideSrc   = "src"

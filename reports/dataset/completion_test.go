@@ -30,6 +30,19 @@ func TestCompletionTimes(t *testing.T) {
 	}
 }
 
+// A transfer that completed was served, be it in the warm-up and its goodput 0.
+func TestCompletedTransfersDoNotStarve(t *testing.T) {
+	r := times(1, 2, 0, 4)
+	r.Flows = append(r.Flows, store.Flow{Flow: 3, GoodputBps: store.Some(9_999.0)}, store.Flow{Flow: 4, GoodputBps: store.Some(10_000.0)})
+	if got := r.StarvedShare(); got != 0.4 { // one that did not complete and the slow continual one, of five
+		t.Errorf("starved: %g", got)
+	}
+	s := Series{Reps: []Rep{times(1, 2, 4)}}
+	if sum := s.Summary(); sum.StarvedShare != 0 || sum.Goodput.Max != 0 {
+		t.Errorf("all completed: %+v", sum)
+	}
+}
+
 func TestSpeedUpIsTheBaselinesTimeOverTheOther(t *testing.T) {
 	fast := &Series{Transport: "hop", Reps: []Rep{times(1, 2, 4), times(2, 2, 4)}}
 	slow := &Series{Transport: "tcp/cubic", Reps: []Rep{times(1, 8, 16), times(2, 8, 16)}}

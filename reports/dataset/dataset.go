@@ -237,6 +237,19 @@ func (r *Rep) Goodputs() []float64 {
 	return x
 }
 
+// StarvedShare is the share of the flows that starved: their goodput is below
+// stats.StarvedBelowBps, and they are no transfers that completed. NaN without
+// flows.
+func (r *Rep) StarvedShare() float64 {
+	n := 0
+	for i := range r.Flows {
+		if r.Flows[i].StarvedBelow(stats.StarvedBelowBps) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(r.Flows))
+}
+
 // value is what flows are compared by: the completion time in seconds of sized
 // flows, the goodput in b/s of others.
 func (r *Rep) value(f *store.Flow) float64 {
@@ -276,8 +289,8 @@ type Summary struct {
 	// Completion describes sized flows; it is nil unless the group is sized.
 	Completion *Completion
 	// AggregateBps is the sum of the goodputs of a repetition, Jain its index
-	// and StarvedShare its share of flows below stats.StarvedBelowBps; each is
-	// the mean over repetitions, NaN when there is none.
+	// and StarvedShare its share of flows that starved; each is the mean over
+	// repetitions, NaN when there is none.
 	AggregateBps float64
 	Jain         float64
 	StarvedShare float64
@@ -303,7 +316,7 @@ func (s *Series) Summary() Summary {
 		all = append(all, x...)
 		aggregate = append(aggregate, stats.Sum(x))
 		jain = append(jain, stats.Jain(x))
-		starved = append(starved, float64(stats.Below(x, stats.StarvedBelowBps))/float64(len(x)))
+		starved = append(starved, s.Reps[i].StarvedShare())
 		for _, f := range s.Reps[i].Flows {
 			if f.SentBytes.OK && f.RetransBytes.OK {
 				sent += float64(f.SentBytes.V)

@@ -83,17 +83,6 @@ func Jain(x []float64) float64 {
 	return sum * sum / (float64(len(x)) * sq)
 }
 
-// Below returns how many values are below the limit.
-func Below(x []float64, limit float64) int {
-	n := 0
-	for _, v := range x {
-		if v < limit {
-			n++
-		}
-	}
-	return n
-}
-
 // Summary describes one sample.
 type Summary struct {
 	N                        int

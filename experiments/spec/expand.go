@@ -94,8 +94,13 @@ func (x *expander) pick(n *node, ref string) (v *node, rest string) {
 		if inner == nil {
 			have := slices.DeleteFunc(texts(v.keys), func(k string) bool { return k == keyLabel })
 			x.failed = true
-			x.report.add(&Problem{Pos: n.pos, Value: quote(n.text), What: "the value of " + x.name(name) + " has no key " + key,
-				Allowed: "$" + name + "." + strings.Join(have, ", $"+name+"."), Hint: suggest(key, have)})
+			p := &Problem{Pos: n.pos, Value: quote(n.text), What: "the value of " + x.name(name) + " has no key " + key,
+				Allowed: "$" + name + "." + strings.Join(have, ", $"+name+"."), Hint: suggest(key, have)}
+			if len(have) == 0 {
+				p.What += ": it holds no key but its " + keyLabel
+				p.Allowed = "a key " + key + " in that value, beside its " + keyLabel
+			}
+			x.report.add(p)
 			return n, ""
 		}
 		v = inner

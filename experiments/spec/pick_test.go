@@ -90,6 +90,7 @@ func TestWrongPicks(t *testing.T) {
 	}{
 		{"unknown key", "$case.radio", "$case.radios", []string{`x.yaml:4:8: "$case.radios": the value of $case in the point case="one hop" has no key radios`, "$case.topology, $case.radio", `did you mean "radio"?`}},
 		{"key of one value only", "      kib: 128\n", "", []string{`case="wire" has no key kib`}},
+		{"key of a value with a label only", "duration: 10s\n", "  bare: [{label: empty}]\nduration: $bare.time\n", []string{`bare="empty" has no key time: it holds no key but its label; allowed: a key time in that value`}},
 		{"key that nothing picks", "label: wire", "label: wire\n      rats: 7", []string{`x.yaml:16:7: matrix.case: "rats": the key is never used`, "label for the name of the value"}},
 		{"misspelt label", "label: wire", "lable: wire", []string{`"lable": the key is never used`, `did you mean "label"?`}},
 		{"labels alike", "label: wire", "label: one hop", []string{`x.yaml:15:7: matrix.case: "one hop": two values have this label`}},

@@ -170,8 +170,11 @@ func (k *check) queue(q *PipeQueue, at string) {
 }
 
 func (k *check) loss(l *PipeLoss, at string) {
+	n := k.set[at]
 	switch {
 	case l == nil:
+	case n != nil && n.kind == mapping && len(n.keys) == 0:
+		k.at(at, Problem{What: "says nothing", Allowed: "a share such as 1%, or {good: 0.1%, bad: 30%, to-bad: 1%, to-good: 20%}; leave it out for a link without loss"})
 	case l.ToBad == 0:
 		k.only("without to-bad the bad state is never entered", at+".bad", at+".to-good")
 	case l.ToGood == 0:

@@ -46,8 +46,8 @@ func (t *Topology) Flows(c *spec.Config, repetition int) ([]Flow, error) {
 		for _, p := range pairs {
 			path := t.Routes.Path(p.src, p.dst)
 			if path == nil {
-				return nil, fmt.Errorf("flows[%d]: there is no route from %s to %s: the network has %s; choose other pairs, or bring the nodes closer",
-					g, t.Nodes[p.src].Name, t.Nodes[p.dst].Name, t.noRoute(p.src, p.dst))
+				return nil, fmt.Errorf("flows[%d]: there is no route from %s to %s: the network has %s; %s",
+					g, t.Nodes[p.src].Name, t.Nodes[p.dst].Name, t.noRoute(p.src, p.dst), t.routeRemedy(c))
 			}
 			out = append(out, Flow{ID: len(out), Group: g, Src: p.src, Dst: p.dst, Path: path})
 		}

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/hopbed/hopbed/experiments/etx"
+	"github.com/hopbed/hopbed/experiments/spec"
 )
 
 // layer is the link layer of a network with pipes or bridges: every link, and
@@ -204,4 +206,32 @@ func (t *Topology) noRoute(i, j int) string {
 		}
 	}
 	return t.describe(parts)
+}
+
+// routeRemedy says what may give two nodes a route, by what the network is made
+// of.
+func (t *Topology) routeRemedy(c *spec.Config) string {
+	out := []string{"choose other pairs"}
+	if len(t.Mute()) < len(t.Nodes) {
+		if len(c.Topology.Links) > 0 {
+			out = append(out, "list a link between them")
+		} else {
+			out = append(out, "bring the nodes closer")
+		}
+	}
+	if len(t.Mute()) > 0 || len(t.Pipes) > 0 {
+		out = append(out, "join the parts by a pipe")
+	}
+	last := len(out) - 1
+	text := out[0]
+	if last > 0 {
+		text = strings.Join(out[:last], ", ") + ", or " + out[last]
+	}
+	for i := range t.Pipes {
+		if p := &t.Pipes[i]; math.IsInf(p.ETX(), 1) {
+			text += fmt.Sprintf(" (topology.pipes[%d], between %s and %s, loses every packet in one direction at least and carries no route)", i, t.Nodes[p.Ends[0]].Name, t.Nodes[p.Ends[1]].Name)
+			break
+		}
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -133,6 +134,24 @@ func TestAnAccessPointThatBridges(t *testing.T) {
 	c = config(t, strings.Replace(accessPoint(", bridge: true"), "delay: 20ms", "loss: 100%", 1), toStation, disk)
 	if _, err := build(t, c, 0).Flows(c, 0); err == nil || !strings.Contains(err.Error(), "2 components of 3 (s1 ap s2), 1 (server) nodes") {
 		t.Errorf("flow from the server: %v", err)
+	}
+}
+
+// What is said to help where there is no route follows from what the network is
+// made of.
+func TestNoRouteHasARemedyThatFits(t *testing.T) {
+	const flow = "{pairs: [{src: a, dst: c}], transport: hop}"
+	wires := "{nodes: [{name: a, radio: false}, {name: b, radio: false}, {name: c, radio: false}, {name: d, radio: false}], pipes: [{ends: [a, b]}, {ends: [c, d]%s}%s]}"
+	for _, x := range []struct{ topology, radio, want string }{
+		{fmt.Sprintf(wires, "", ""), "", "choose other pairs, or join the parts by a pipe"},
+		{fmt.Sprintf(wires, "", ", {ends: [b, c], reverse: {loss: 100%}}"), "", "by a pipe (topology.pipes[2], between b and c, loses every packet in one direction at least and carries no route)"},
+		{"{nodes: [{name: a, at: [0m, 0m]}, {name: b, radio: false}, {name: c, at: [5km, 0m]}], pipes: [{ends: [a, b]}]}", disk, "choose other pairs, bring the nodes closer, or join the parts by a pipe"},
+		{"{nodes: [{name: a}, {name: b}, {name: c}], links: [{from: a, to: b}]}", "", "choose other pairs, or list a link between them"},
+	} {
+		c := config(t, x.topology, flow, x.radio)
+		if _, err := build(t, c, 0).Flows(c, 0); err == nil || !strings.Contains(err.Error(), "no route from a to c") || !strings.HasSuffix(err.Error(), x.want) {
+			t.Errorf("%s: %v, want %q at the end", x.topology, err, x.want)
+		}
 	}
 }
 

@@ -232,7 +232,7 @@ func TestListedNodes(t *testing.T) {
 		t.Errorf("flows %+v, %v", flows, err)
 	}
 	c = config(t, "{nodes: [{name: a, at: [0m, 0m]}, {name: b, at: [200m, 0m]}, {name: c, at: [5km, 0m]}]}", "{pairs: [{src: a, dst: c}], transport: hop}", disk)
-	if _, err := build(t, c, 0).Flows(c, 0); err == nil || !strings.Contains(err.Error(), "no route from a to c: the network has 2 components of 2 (a b), 1 (c) nodes") {
+	if _, err := build(t, c, 0).Flows(c, 0); err == nil || !strings.Contains(err.Error(), "no route from a to c: the network has 2 components of 2 (a b), 1 (c) nodes; choose other pairs, or bring the nodes closer") {
 		t.Errorf("flows: %v", err)
 	}
 }

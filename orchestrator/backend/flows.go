@@ -70,7 +70,9 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 	if a.src.Established > 0 {
 		row.SetupS = store.Some(a.src.SetupTime.Seconds())
 	}
-	if l := a.src.Last; l != nil {
+	if g.Transport.Family() == spec.FamilyUDP {
+		row.SentBytes = store.Some(int64(a.src.Total)) // and nothing is repeated
+	} else if l := a.src.Last; l != nil {
 		row.SentBytes = store.Some(int64(l.Sent))
 		row.RetransBytes = store.Some(int64(l.Retrans))
 		if l.CwndPackets > 0 {

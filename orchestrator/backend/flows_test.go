@@ -123,3 +123,22 @@ func TestNegativeCountsFailTheFlow(t *testing.T) {
 		t.Errorf("the other flow: %+v", f)
 	}
 }
+
+// Nothing of UDP is repeated: there is no count of it, and what was sent is known
+// from the source's own.
+func TestDatagramsHaveNoRetransmissions(t *testing.T) {
+	s := wiredScenario(t)
+	rec := NewRecord(s, func(int) string { return "" })
+	results := []*proto.Results{nil, nil, {Node: 2, Flows: []proto.FlowResult{{Flow: 1, Side: proto.Destination, MeasuredFrom: 5e9, MeasuredTo: 11e9}}},
+		{Node: 3, Flows: []proto.FlowResult{{Flow: 1, Side: proto.Source, Total: 7000, Last: &proto.Sample{Flow: 1, Side: proto.Source, Sent: 7000}}}}}
+	CollectFlows(rec, s, results)
+	if f := rec.Flows[1]; f.SentBytes.V != 7000 || f.RetransBytes.OK {
+		t.Errorf("%+v", f)
+	}
+	udp := SampleRow(3, results[3].Flows[0].Last)
+	tcp := SampleRow(3, &proto.Sample{Side: proto.Source, CwndPackets: 10})
+	hop := SampleRow(3, &proto.Sample{Side: proto.Source, DataFrames: 1})
+	if !udp.SentBytes.OK || udp.RetransBytes.OK || !tcp.RetransBytes.OK || !hop.RetransBytes.OK {
+		t.Errorf("samples:\n%+v\n%+v\n%+v", udp, tcp, hop)
+	}
+}

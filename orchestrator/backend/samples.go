@@ -21,9 +21,12 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 	if s.Side == proto.Destination {
 		row.DeliveredBytes = store.Some(int64(s.Delivered))
 	}
+	isHop := s.BlocksHeld > 0 || s.BlocksDone > 0 || s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0
 	if s.Side == proto.Source || s.Sent > 0 {
 		row.SentBytes = store.Some(int64(s.Sent))
-		row.RetransBytes = store.Some(int64(s.Retrans))
+		if s.CwndPackets > 0 || isHop { // datagrams are never repeated
+			row.RetransBytes = store.Some(int64(s.Retrans))
+		}
 	}
 	if s.CwndPackets > 0 { // a TCP connection's sender
 		tcpColumns(row, s)
@@ -38,7 +41,7 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 	if s.MinRTT > 0 {
 		row.MinRTTUs = store.Some(int64(s.MinRTT) / 1000)
 	}
-	if s.BlocksHeld > 0 || s.BlocksDone > 0 || s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0 {
+	if isHop {
 		row.BlocksHeld = store.Some(s.BlocksHeld)
 		row.BlocksDone = store.Some(s.BlocksDone)
 		row.BlocksWithheld = store.Some(s.Withheld)

@@ -267,7 +267,7 @@ func (n *Net) Done(now vtime.Time, f *wifi.Frame, o wifi.Outcome) {
 		return
 	}
 	n.freePacket(p)
-	n.udp[f.Src].fill(now)
+	n.udp[f.Src].freed(now)
 }
 
 // maxEvents bounds the events kept of one run.

@@ -3,21 +3,30 @@ package simnet
 import (
 	"fmt"
 
+	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 // saturation holds the UDP flows of a node that keep one of its queues full: the
 // radio's, or a wired link's. They take turns, else the first one would have the
 // queue for itself.
+//
+// A place that becomes free is not filled in the same instant: no process is that
+// quick, and packets that the node forwards would never find one. The sources look
+// at the queue some time later, as agents do, and at once when half of it is free.
 type saturation struct {
 	net   *Net
 	node  int
 	port  *port // nil: the radio
 	flows []*udpFlow
 	turn  int
-	// waits: nothing was taken although there was room; the next try is an event.
-	waits bool
+	look  des.EventID // when the sources look at the queue again; 0: not planned
+	draws *des.Stream // of these moments
 }
+
+// refillWithin bounds the time from a departure to the look that it causes; the
+// moment is uniform within.
+const refillWithin = 2 * vtime.Millisecond
 
 const (
 	// maxVain is how many datagrams in a row may be lost on entering the link
@@ -27,11 +36,55 @@ const (
 	vainPause = vtime.Millisecond
 )
 
+// join adds a flow, which fills the queue at once.
+func (s *saturation) join(now vtime.Time, u *udpFlow) {
+	if s.draws == nil {
+		number := 0
+		if s.port != nil {
+			number = s.port.number
+		}
+		s.draws = des.NewStream(s.net.cfg.Seed, fmt.Sprintf("udp/%d/%d/refill", s.node, number))
+	}
+	s.flows = append(s.flows, u)
+	s.fill(now)
+}
+
+// freed is called when a packet has left the queue.
+func (s *saturation) freed(now vtime.Time) {
+	for _, u := range s.flows {
+		if !u.running {
+			continue
+		}
+		if free, used := s.room(u); free >= used {
+			s.fill(now)
+			return
+		}
+	}
+	if s.look == 0 && len(s.flows) > 0 {
+		s.later(now, vtime.Duration(s.draws.IntN(int(refillWithin))))
+	}
+}
+
+func (s *saturation) later(now vtime.Time, d vtime.Duration) {
+	s.look = s.net.eng.Schedule(now.Add(d), s, uint64(s.node))
+}
+
+// Fire implements des.Handler: the sources look at the queue.
+func (s *saturation) Fire(now vtime.Time, _ uint64) {
+	s.look = 0
+	s.fill(now)
+}
+
+// fill fills the queue.
 func (s *saturation) fill(now vtime.Time) {
 	vain := 0
-	for idle := 0; idle < len(s.flows) && !s.waits; {
+	for idle := 0; idle < len(s.flows); {
 		u := s.flows[s.turn]
-		full := u.running && !s.room(u)
+		full := false
+		if u.running {
+			free, _ := s.room(u)
+			full = free <= 0
+		}
 		if full && s.port != nil {
 			return // one FIFO: a smaller datagram of another flow waits its turn
 		}
@@ -44,23 +97,24 @@ func (s *saturation) fill(now vtime.Time) {
 		if u.send() {
 			vain = 0
 		} else if vain++; vain == maxVain {
-			s.waits = true
-			s.net.eng.Schedule(now.Add(vainPause), s, uint64(s.node))
+			s.net.eng.Cancel(s.look)
+			s.later(now, vainPause)
+			return
 		}
 	}
 }
 
-func (s *saturation) room(u *udpFlow) bool {
-	if s.port != nil {
-		return s.port.pipe.Room(u.size+udpHeaders) > 0
+// room returns how many of a flow's datagrams the queue takes now, and how many
+// packets wait in it.
+func (s *saturation) room(u *udpFlow) (free, used int) {
+	switch {
+	case s.port != nil:
+		return s.port.pipe.Room(u.size + udpHeaders), s.port.pipe.Queued()
+	case s.net.med == nil:
+		return 1, 0 // no route: what is sent is lost at once
 	}
-	return s.net.med == nil || s.net.med.Queue(s.node, u.ac).FreePackets > 0
-}
-
-// Fire implements des.Handler: the pause after many losses is over.
-func (s *saturation) Fire(now vtime.Time, _ uint64) {
-	s.waits = false
-	s.fill(now)
+	q := s.net.med.Queue(s.node, u.ac)
+	return q.FreePackets, q.Packets
 }
 
 // fillable returns why no flow can keep the link's queue full: whoever tried

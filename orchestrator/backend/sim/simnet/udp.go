@@ -6,6 +6,7 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
@@ -24,6 +25,7 @@ type udpFlow struct {
 	start   vtime.Time
 	running bool
 	sent    uint64
+	phase   *des.Stream // of a constant rate
 
 	from, to   vtime.Time // the measured interval
 	meter      *workload.Meter
@@ -37,6 +39,7 @@ func (n *Net) newUDP(f *proto.Flow) (*udpFlow, error) {
 	u := &udpFlow{net: n, order: f, size: f.Options.PacketSize, ac: wifi.AC(transport.ACOf(f.Options.DSCP))}
 	u.from, u.to = f.Measured(n.cfg.Warmup, n.cfg.End)
 	u.meter = workload.NewMeter(u.from, u.to, 0)
+	u.phase = des.NewStream(n.cfg.Seed, fmt.Sprintf("flow/%d/phase", f.ID))
 	if u.size == 0 {
 		u.size = defaultDatagram
 	}
@@ -57,12 +60,10 @@ func (n *Net) newUDP(f *proto.Flow) (*udpFlow, error) {
 func (u *udpFlow) begin(now vtime.Time) {
 	u.start, u.running = now, true
 	if u.order.Options.Rate > 0 {
-		u.Fire(now, 0)
+		u.next(now)
 		return
 	}
-	s := u.queue()
-	s.flows = append(s.flows, u)
-	s.fill(now)
+	u.queue().join(now, u)
 }
 
 func (u *udpFlow) end(vtime.Time) { u.running = false }
@@ -73,8 +74,20 @@ func (u *udpFlow) Fire(now vtime.Time, _ uint64) {
 		return
 	}
 	u.send()
-	// From the start, not from the last one: rounding does not add up.
-	at := u.start.Add(u.order.Options.Rate.TxTime(u.size * vtime.Bytes(u.sent)))
+	u.next(now)
+}
+
+// next plans the next datagram of a constant rate: at a random moment of its
+// interval. Flows of one rate would stay in phase otherwise, and one of them would
+// meet every full queue (Floyd and Jacobson, On Traffic Phase Effects in
+// Packet-Switched Gateways, 1992). Intervals count from the start: rounding does
+// not add up.
+func (u *udpFlow) next(now vtime.Time) {
+	rate := u.order.Options.Rate
+	at := u.start.Add(rate.TxTime(u.size * vtime.Bytes(u.sent)))
+	if interval := rate.TxTime(u.size); interval > 0 {
+		at = at.Add(vtime.Duration(float64(u.phase.Float64() * float64(interval))))
+	}
 	u.net.eng.Schedule(vtime.Max(at, now), u, uint64(u.order.ID))
 }
 

@@ -146,7 +146,7 @@ func (w *port) Left(now vtime.Time, k *pipe.Packet) {
 	if w.net.hop != nil {
 		w.net.hopLeft(now, w.node, hop.Port(w.number), k.Payload.(*packet))
 	}
-	w.udp.fill(now)
+	w.udp.freed(now)
 }
 
 // PipeStats returns the counters of the wired links, in the order of

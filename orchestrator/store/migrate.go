@@ -61,6 +61,9 @@ func (s *Store) step(ctx context.Context, version int, name, text string) error 
 		if _, err := tx.ExecContext(ctx, text); err != nil {
 			return err
 		}
+		if have > 0 && s.migrated == 0 {
+			s.migrated = have
+		}
 		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version))
 		return err
 	})

@@ -1,14 +1,20 @@
 package store
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // oldDatabase unpacks a database that an earlier hopbed wrote.
@@ -34,13 +40,18 @@ func oldDatabase(t *testing.T, name string) string {
 	return path
 }
 
-// A database of format 1 is brought up to date by a reader as by a writer: what
-// it holds is as it was, what it could not hold is missing, and new results fit.
+// A database of format 1 is read as it is, and brought up to date by a writer:
+// what it holds is as it was, what it could not hold is missing, and new results
+// fit.
 func TestFormat1IsMigrated(t *testing.T) {
 	ctx := context.Background()
 	path := oldDatabase(t, "format1")
 	if v, err := inspect(ctx, path, path); err != nil || v != 1 {
 		t.Fatalf("the file has format %d, %v: it tests nothing", v, err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
 	r, err := OpenRead(ctx, path)
 	if err != nil {
@@ -72,7 +83,16 @@ func TestFormat1IsMigrated(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("reading changed the file, %v", err)
+	}
+	if left, err := filepath.Glob(path + "-*"); err != nil || len(left) > 0 {
+		t.Errorf("reading left %v, %v", left, err)
+	}
 	w := open(t, path)
+	if from, to, ok := w.Migrated(); !ok || from != 1 || to != formatVersion() {
+		t.Errorf("migrated: %d to %d, %v", from, to, ok)
+	}
 	if err := w.SaveRun(ctx, record(c.ID, 3, 5)); err != nil {
 		t.Fatal(err)
 	}
@@ -82,35 +102,95 @@ func TestFormat1IsMigrated(t *testing.T) {
 	integrity(t, w)
 }
 
-// An old database that cannot be written is refused with the way out.
+// An old database that cannot be written can be read all the same.
 func TestOldAndReadOnly(t *testing.T) {
-	if os.Getuid() == 0 {
-		// Rights do not stop root: take the lock's place instead.
-		path := oldDatabase(t, "format1")
-		if err := os.Mkdir(lockPath(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		wantUpgradeRefused(t, path)
-		return
-	}
 	path := oldDatabase(t, "format1")
-	if err := os.Chmod(filepath.Dir(path), 0o555); err != nil {
+	if err := os.Mkdir(lockPath(path), 0o755); err != nil { // rights do not stop root: this stops a writer
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) })
-	wantUpgradeRefused(t, path)
+	if w, err := Open(context.Background(), path); err == nil {
+		w.Close()
+		t.Fatal("it was opened for writing")
+	}
+	if os.Getuid() != 0 {
+		if err := os.Chmod(filepath.Dir(path), 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(filepath.Dir(path), 0o755) })
+	}
+	r, err := OpenRead(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n, err := r.Nodes(context.Background(), Filter{}); err != nil || len(n) != 4 {
+		t.Errorf("nodes %+v, %v", n, err)
+	}
 }
 
-func wantUpgradeRefused(t *testing.T, path string) {
-	t.Helper()
-	_, err := OpenRead(context.Background(), path)
-	if err == nil {
-		t.Fatal("it was opened")
-	}
-	for _, want := range []string{path, "format 1", "copy it"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the message %q does not say %q", err, want)
+// Over a file of every older format lies what makes each table look as in the
+// newest one, in every connection of the pool, and none of them can write.
+func TestOlderFormatsLookLikeTheNewest(t *testing.T) {
+	ctx := context.Background()
+	newest := columns(t, temp(t).r)
+	for format := 1; format < formatVersion(); format++ {
+		path := oldDatabase(t, fmt.Sprintf("format%d", format))
+		r, err := OpenRead(ctx, path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer r.Close()
+		for range 3 {
+			c, err := r.r.Connx(ctx) // held, so that the next is another
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if got := columns(t, c); !reflect.DeepEqual(got, newest) {
+				t.Errorf("format %d has %v, want %v", format, got, newest)
+			}
+			if _, err := c.ExecContext(ctx, "DELETE FROM main.runs"); err == nil {
+				t.Errorf("format %d can be written through a reader", format)
+			}
+		}
+		for _, table := range ExportTables() {
+			if err := r.Export(ctx, io.Discard, table, FormatCSV, Filter{}); err != nil {
+				t.Errorf("format %d: %v", format, err)
+			}
+		}
+	}
+}
+
+// columns are the names of each table's columns, sorted.
+func columns(t *testing.T, q sqlx.QueryerContext) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for _, table := range ExportTables() {
+		rows, err := q.QueryContext(context.Background(), "SELECT * FROM "+table+" LIMIT 0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := rows.Columns()
+		if err := errors.Join(err, rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(names)
+		out[table] = names
+	}
+	return out
+}
+
+// An empty file holds nothing to read, and stays empty.
+func TestReadingAnEmptyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.db")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenRead(context.Background(), path); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("%v", err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() != 0 {
+		t.Errorf("%v, %v", st, err)
 	}
 }
 

@@ -34,7 +34,10 @@ type Store struct {
 	w    *sqlx.DB // one connection; nil when opened for reading only
 	r    *sqlx.DB
 	lock *writerLock
-	file fs.FileInfo // of the file that was opened for writing
+	// migrated is the format that the file had, 0 where it was made or is as it
+	// was.
+	migrated int
+	file     fs.FileInfo // of the file that was opened for writing
 }
 
 // Open opens the database at path for writing, creating it and bringing its
@@ -106,7 +109,7 @@ func (s *Store) openWriter(ctx context.Context, abs string) error {
 	if s.file, err = os.Stat(abs); err != nil {
 		return fmt.Errorf("database %s: %w", s.path, err)
 	}
-	s.r, err = connectRead(ctx, abs)
+	s.r, err = connectRead(ctx, abs, registered)
 	return s.wrap("open", err)
 }
 
@@ -124,9 +127,9 @@ func (s *Store) present() error {
 	return &RemovedError{Path: s.path}
 }
 
-// OpenRead opens the database at path for reading. It takes no lock: a
-// campaign that is being written can be read. A file of an older format is
-// brought up to date first, as Open does.
+// OpenRead opens the database at path for reading. It takes no lock and
+// changes nothing: a campaign that is being written can be read, and a file of
+// an older format is read as it is.
 func OpenRead(ctx context.Context, path string) (*Store, error) {
 	abs, err := resolve(path)
 	if err != nil {
@@ -139,21 +142,16 @@ func OpenRead(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if version < formatVersion() {
-		w, err := Open(ctx, path)
-		if err != nil {
-			var locked *LockedError
-			if errors.As(err, &locked) {
-				return nil, err
-			}
-			return nil, fmt.Errorf("database %s has format %d and must be brought to format %d before it can be read: copy it to where it can be written and name the copy: %w", path, version, formatVersion(), err)
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
-	}
 	s := &Store{path: path, abs: abs}
-	if s.r, err = connectRead(ctx, abs); err != nil {
+	switch {
+	case version == 0:
+		return nil, fmt.Errorf("database %s is empty: run an experiment first, or name another file with --db: %w", path, ErrNotFound)
+	case version < formatVersion():
+		s.r, err = connectOlder(ctx, abs, version)
+	default:
+		s.r, err = connectRead(ctx, abs, registered)
+	}
+	if err != nil {
 		return nil, s.wrap("open", err)
 	}
 	return s, nil
@@ -174,16 +172,35 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
+// Migrated tells that Open has brought the file from an older format to the
+// newest one, which an older hopbed cannot read.
+func (s *Store) Migrated() (from, to int, ok bool) {
+	return s.migrated, formatVersion(), s.migrated > 0
+}
+
 // Path returns the path that the store was opened with.
 func (s *Store) Path() string { return s.path }
 
-func connect(abs, mode string, params ...string) (*sqlx.DB, error) {
+// dialer makes a pool of connections.
+type dialer func(dsn string) (*sqlx.DB, error)
+
+// registered uses the driver that its package has registered.
+func registered(dsn string) (*sqlx.DB, error) {
 	sqlx.BindDriver(driverName, sqlx.QUESTION)
+	return sqlx.Open(driverName, dsn)
+}
+
+func connect(abs, mode string, params ...string) (*sqlx.DB, error) {
+	return registered(source(abs, mode, params...))
+}
+
+// source names a file and how it is opened to the driver.
+func source(abs, mode string, params ...string) string {
 	dsn := (&url.URL{Scheme: "file", OmitHost: true, Path: abs}).String() + "?mode=" + mode + fmt.Sprintf("&_pragma=busy_timeout(%d)", busyTimeoutMS)
 	for _, p := range params {
 		dsn += "&" + p
 	}
-	return sqlx.Open(driverName, dsn)
+	return dsn
 }
 
 // connectRead opens for reading. A database in write-ahead mode needs its log
@@ -191,15 +208,15 @@ func connect(abs, mode string, params ...string) (*sqlx.DB, error) {
 // again when it is the last; so the file is opened for writing with a promise
 // not to. Where it cannot be written and no log is waiting, it cannot change
 // and needs no such files.
-func connectRead(ctx context.Context, abs string) (*sqlx.DB, error) {
-	db, first := connectProbed(ctx, abs, "rw", "_pragma=query_only(1)")
+func connectRead(ctx context.Context, abs string, dial dialer) (*sqlx.DB, error) {
+	db, first := connectProbed(ctx, dial, abs, "rw", "_pragma=query_only(1)")
 	if first == nil {
 		return db, nil
 	}
 	if hasLog(abs) {
-		return connectProbed(ctx, abs, "ro", "_pragma=query_only(1)")
+		return connectProbed(ctx, dial, abs, "ro", "_pragma=query_only(1)")
 	}
-	if db, err := connectProbed(ctx, abs, "ro", "immutable=1"); err == nil {
+	if db, err := connectProbed(ctx, dial, abs, "ro", "immutable=1"); err == nil {
 		return db, nil
 	}
 	return nil, first
@@ -209,9 +226,9 @@ func connectRead(ctx context.Context, abs string) (*sqlx.DB, error) {
 // folder as they are.
 func connectUntouched(ctx context.Context, abs string) (*sqlx.DB, error) {
 	if hasLog(abs) {
-		return connectProbed(ctx, abs, "ro", "_pragma=query_only(1)")
+		return connectProbed(ctx, registered, abs, "ro", "_pragma=query_only(1)")
 	}
-	return connectProbed(ctx, abs, "ro", "immutable=1")
+	return connectProbed(ctx, registered, abs, "ro", "immutable=1")
 }
 
 func hasLog(abs string) bool {
@@ -219,8 +236,8 @@ func hasLog(abs string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func connectProbed(ctx context.Context, abs, mode string, params ...string) (*sqlx.DB, error) {
-	db, err := connect(abs, mode, params...)
+func connectProbed(ctx context.Context, dial dialer, abs, mode string, params ...string) (*sqlx.DB, error) {
+	db, err := dial(source(abs, mode, params...))
 	if err != nil {
 		return nil, err
 	}

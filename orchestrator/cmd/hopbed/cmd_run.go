@@ -67,13 +67,14 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 		return err
 	}
 	p := plan.Build(e)
-	files, err := captureFiles(c, p, names)
+	files, err := captureFiles(c, p, names, sources(c.Args().First(), e))
 	if err != nil {
 		return err
 	}
 	// Every scenario of the plan is laid out before anything is created: a mesh
 	// that is not connected must not end a campaign in its third repetition.
-	if err := layOut(c.Context, p, files); err != nil {
+	hint, err := layOut(c.Context, p, files, names[0])
+	if err != nil {
 		return err
 	}
 	survivePipes()
@@ -101,29 +102,41 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 		return err
 	}
 	defer st.Close()
+	if from, to, ok := st.Migrated(); ok {
+		obs.Warn(fmt.Sprintf("%s was brought from format %d to format %d: an older hopbed cannot read it any more", c.String("db"), from, to))
+	}
 	for _, w := range p.Warnings() {
 		obs.Warn(w)
 	}
 	sums, err := run.ExecuteAll(ctx, run.Options{
 		Plan: p, Store: st, Observe: obs, Resume: c.Bool("resume"), Files: files, Version: version(), Host: hostFacts(),
 	}, on)
-	return conclude(c, st, sums, err, stderr)
+	err = conclude(c, st, sums, err, stderr)
+	if addUp(sums).Complete > 0 {
+		showHint(c, hint, stderr)
+	}
+	return err
 }
 
-func layOut(ctx context.Context, p *plan.Plan, files *artifact.Files) error {
+// layOut lays every scenario of a plan out. The hint is about the first whose
+// capture, on the back end on, needs one.
+func layOut(ctx context.Context, p *plan.Plan, files *artifact.Files, on string) (hint string, err error) {
 	for _, r := range p.Runs {
 		if ctx.Err() != nil {
-			return &exit{exitInterrupted, ctx.Err()}
+			return "", &exit{exitInterrupted, ctx.Err()}
 		}
 		s, err := r.Scenario()
 		if err != nil {
-			return err
+			return "", err
 		}
 		if err := files.Fits(s); err != nil {
-			return err
+			return "", err
+		}
+		if hint == "" {
+			hint = files.Hint(s, on)
 		}
 	}
-	return nil
+	return hint, nil
 }
 
 func checkReportPath(path string) error {

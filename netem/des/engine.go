@@ -20,11 +20,12 @@ type EventID uint64
 
 // event is one slot of the arena. Slots are reused; gen counts the uses.
 type event struct {
-	h   Handler
-	arg uint64
-	seq uint64 // number of the scheduled event; 0: the slot is free
-	gen uint32
-	far bool // it lies in Engine.far
+	h    Handler
+	arg  uint64
+	seq  uint64 // number of the scheduled event; 0: the slot is free
+	gen  uint32
+	next int32 // the next free slot, −1: none
+	far  bool  // it lies in Engine.far
 }
 
 // Engine is a single-threaded event engine. Events of one nanosecond fire in
@@ -39,11 +40,11 @@ type Engine struct {
 	far     []node
 	dead    int // tombstones in far
 	slots   []event
-	free    []int32
+	free    int32 // the first free slot, −1: none
 }
 
 // New returns an engine at time zero without events.
-func New() *Engine { return &Engine{hash: traceBasis, horizon: vtime.Never} }
+func New() *Engine { return &Engine{hash: traceBasis, horizon: vtime.Never, free: -1} }
 
 // Now returns the current virtual time.
 func (e *Engine) Now() vtime.Time { return e.now }
@@ -61,15 +62,13 @@ func (e *Engine) Schedule(at vtime.Time, h Handler, arg uint64) EventID {
 	if at < e.now || at == vtime.Never {
 		panic(fmt.Sprintf("des: event scheduled at %v, but it is already %v (or the time is 'never'): a handler must schedule at or after its own now", at, e.now))
 	}
-	var slot int32
-	if n := len(e.free); n > 0 {
-		slot = e.free[n-1]
-		e.free = e.free[:n-1]
-	} else {
+	slot := e.free
+	if slot < 0 {
 		slot = int32(len(e.slots))
-		e.slots = append(e.slots, event{gen: 1})
+		e.slots = append(e.slots, event{gen: 1, next: -1})
 	}
 	s := &e.slots[slot]
+	e.free = s.next
 	e.seq++
 	s.h, s.arg, s.seq = h, arg, e.seq
 	e.insert(at, slot)
@@ -164,5 +163,6 @@ func (e *Engine) release(slot int32) {
 	if s.gen == 0 { // the id of slot 0 in generation 0 would be "none"
 		s.gen = 1
 	}
-	e.free = append(e.free, slot)
+	s.next = e.free
+	e.free = slot
 }

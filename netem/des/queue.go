@@ -97,10 +97,11 @@ func (e *Engine) remove(slot int32) {
 	}
 	n := e.near
 	i := len(n) - 1
-	for n[i].slot != slot {
+	moved := n[i]
+	for moved.slot != slot { // the entries that fire before it move up meanwhile
 		i--
+		moved, n[i] = n[i], moved
 	}
-	copy(n[i:], n[i+1:])
 	e.near = n[:len(n)-1]
 }
 

@@ -17,9 +17,9 @@ import (
 func (m *Medium) sense(s *station, now vtime.Time) {
 	switch busy := m.hears(s.receiver); {
 	case busy && !s.busy:
-		m.turnBusy(s, now)
+		m.turnBusy(s.receiver, now)
 	case !busy && s.busy:
-		m.turnIdle(s, now)
+		m.turnIdle(s.receiver, now)
 	}
 }
 
@@ -28,20 +28,25 @@ func (m *Medium) hears(r *receiver) bool {
 	return r.transmitting || r.locked() || r.sensed >= m.ch.senseAt
 }
 
-func (m *Medium) turnBusy(s *station, now vtime.Time) {
-	s.busy, s.busySince, s.eifs = true, now, false
-	if s.counting {
-		m.freeze(s, now.Add(s.phy.detect))
+func (m *Medium) turnBusy(r *receiver, now vtime.Time) {
+	r.busy, r.busySince = true, now
+	if r.counting {
+		r.counting = false
+		if r.pending != 0 {
+			s := &m.stations[r.id]
+			m.freeze(s, now.Add(s.phy.detect))
+		}
 	}
+	r.eifs = false // not before: the countdown ran after EIFS
 }
 
-func (m *Medium) turnIdle(s *station, now vtime.Time) {
-	s.busy, s.idleFrom = false, now
-	s.busyTime += now.Sub(s.busySince)
-	m.resume(s, now)
+func (m *Medium) turnIdle(r *receiver, now vtime.Time) {
+	r.busy, r.idleFrom = false, now
+	r.busyTime += now.Sub(r.busySince)
+	m.resume(r, now)
 }
 
-// freeze stops the countdown. Slot boundaries before limit count as passed: a
+// freeze stops the countdown of the waiting queues. Slot boundaries before limit count as passed: a
 // station that hears the medium turn busy at t still acts at the boundaries up to
 // t+detect, for it decided before it could hear.
 //
@@ -50,18 +55,15 @@ func (m *Medium) turnIdle(s *station, now vtime.Time) {
 // the boundary at which another one begins counts. DCF (9.3.4.3): a slot counts
 // when it was idle to its end, so the first boundary, the end of DIFS, does not.
 func (m *Medium) freeze(s *station, limit vtime.Time) {
-	s.counting = false
-	if s.pending == 0 {
-		return
-	}
 	keep := s.timerFor == timerAccess && s.timerAt < limit
+	base := s.base()
 	for p := s.pending; p != 0; p &= p - 1 {
 		ac := bits.TrailingZeros8(p)
 		q := &s.queues[ac]
-		if keep && q.packets > 0 && m.accessTime(s, q) <= s.timerAt {
+		if keep && q.packets > 0 && s.accessTime(base, q) <= s.timerAt {
 			s.commit |= 1 << ac
 		}
-		first := s.base.Add(q.aifs)
+		first := base.Add(q.aifs)
 		if q.backoff > 0 && first < limit {
 			passed := int64(limit-1-first)/int64(s.phy.slot) + 1
 			if !s.mac.QoS {
@@ -76,9 +78,18 @@ func (m *Medium) freeze(s *station, limit vtime.Time) {
 	}
 }
 
+// base is where the backoffs run from while the station counts, AIFS first.
+func (s *station) base() vtime.Time {
+	base := s.idleFrom
+	if s.eifs {
+		base = base.Add(s.phy.eifsExtra)
+	}
+	return max(base, s.nav, s.hold)
+}
+
 // accessTime is when the queue's backoff ends if the medium stays idle.
-func (m *Medium) accessTime(s *station, q *access) vtime.Time {
-	return s.base.Add(q.aifs + vtime.Duration(q.backoff)*s.phy.slot)
+func (s *station) accessTime(base vtime.Time, q *access) vtime.Time {
+	return base.Add(q.aifs + vtime.Duration(q.backoff)*s.phy.slot)
 }
 
 func (s *station) updatePending(ac AC) {
@@ -91,27 +102,22 @@ func (s *station) updatePending(ac AC) {
 }
 
 // resume starts the countdown if nothing holds the station.
-func (m *Medium) resume(s *station, now vtime.Time) {
-	if s.busy || s.exch != exchangeNone || s.responding || s.commit != 0 || !s.up {
+func (m *Medium) resume(r *receiver, now vtime.Time) {
+	if r.busy || r.exch != exchangeNone || r.responding || r.commit != 0 || !r.up {
 		return
 	}
-	s.counting = true
-	s.base = s.idleFrom
-	if s.eifs {
-		s.base = s.base.Add(s.phy.eifsExtra)
-	}
-	s.base = max(s.base, s.nav, s.hold)
-	if s.pending != 0 {
-		m.arm(s, now)
+	r.counting = true
+	if r.pending != 0 {
+		m.arm(&m.stations[r.id], now)
 	}
 }
 
 // arm sets the access timer to the earliest access of the waiting queues.
 func (m *Medium) arm(s *station, now vtime.Time) {
-	at := vtime.Never
+	at, base := vtime.Never, s.base()
 	for p := s.pending; p != 0; p &= p - 1 {
 		if q := &s.queues[bits.TrailingZeros8(p)]; q.packets > 0 {
-			at = min(at, max(now, m.accessTime(s, q)))
+			at = min(at, max(now, s.accessTime(base, q)))
 		}
 	}
 	switch {
@@ -140,7 +146,7 @@ func (m *Medium) navReset(s *station, now vtime.Time) {
 	}
 	s.nav = now
 	if s.counting {
-		m.resume(s, now)
+		m.resume(s.receiver, now)
 	}
 }
 
@@ -154,12 +160,14 @@ func (m *Medium) access(s *station, now vtime.Time) {
 	if s.counting {
 		// Own transmission: the boundaries up to now count for the other queues,
 		// later ones do not; all that end now contend inside the station.
+		base := s.base()
 		for p := s.pending; p != 0; p &= p - 1 {
 			ac := bits.TrailingZeros8(p)
-			if q := &s.queues[ac]; q.packets > 0 && m.accessTime(s, q) <= now {
+			if q := &s.queues[ac]; q.packets > 0 && s.accessTime(base, q) <= now {
 				s.commit |= 1 << ac
 			}
 		}
+		s.counting = false
 		m.freeze(s, now+1)
 	}
 	contend := s.commit

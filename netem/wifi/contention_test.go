@@ -37,7 +37,8 @@ func TestFreeze(t *testing.T) {
 		// Node 0 is idle for AIFS since time 0 as node 2 is; an enqueue after 50 µs is
 		// sent at once. Before that its own base is moved.
 		l.at(50*us+c.start, func() {
-			l.m.stations[0].base = l.eng.Now() - vtime.Time(50*us)
+			s, base := &l.m.stations[0], l.eng.Now()-vtime.Time(50*us)
+			s.idleFrom, s.nav, s.hold = base, base, base
 			l.send(0, 1, BE, 1000)
 		})
 		l.run(50*us + c.start)

@@ -210,7 +210,7 @@ func (m *Medium) unanswered(s *station, now vtime.Time) {
 	}
 	s.exch, s.late, s.hold = exchangeNone, false, now
 	m.failed(s, s.cur, now)
-	m.resume(s, now)
+	m.resume(s.receiver, now)
 }
 
 // finish ends the exchange of the head frame with success.
@@ -239,7 +239,7 @@ func (m *Medium) proceed(s *station, now vtime.Time) {
 	}
 	s.exch = exchangeNone
 	m.draw(s, s.cur)
-	m.resume(s, now)
+	m.resume(s.receiver, now)
 }
 
 // respond sends the ACK or CTS that is due SIFS after the frame it answers,

@@ -32,11 +32,14 @@ type linkState struct {
 	last  [NumAC]uint32 // sequence number of the last frame received (duplicate detection)
 	loss  float64
 	draws *des.Stream // of SetLoss
-	alone [numShape]lnBits
+	alone [numShape]alone
 }
 
-// lnBits is ln(1−BER) of the bits of a frame that nothing interferes with.
-type lnBits struct{ header, payload float64 }
+// alone is what is known beforehand of the frames of one shape on a link.
+type alone struct {
+	header, payload float64 // ln(1−BER) when nothing interferes
+	margin          int64   // see receiver
+}
 
 // NewMedium returns the medium of the channel's nodes. macs has one entry per
 // node, or one entry for all. All nodes follow one standard.
@@ -81,7 +84,7 @@ func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy, forms *shapes)
 	s.draws.Reseed(m.seed, fmt.Sprintf("wifi/%d/backoff", i))
 	s.errors.Reseed(m.seed, fmt.Sprintf("wifi/%d/reception", i))
 	now := m.eng.Now()
-	s.idleFrom, s.base, s.counting = now, now, true
+	s.idleFrom, s.counting = now, true
 	s.nav, s.hold, s.lockedAt = now, now, now
 	for ac := range s.queues {
 		q := &s.queues[ac]
@@ -102,14 +105,11 @@ func (m *Medium) initLinks(i int) {
 		if m.ch.threshold || l.power < m.ch.lockAt {
 			continue
 		}
-		signal, rest := float64(l.power), float64(m.ch.noise)
+		g := float64(l.power) / float64(m.ch.noise)
 		for f := range m.stations[i].shapes {
-			sh := &m.stations[i].shapes[f]
-			if sh.header == nil || signal >= float64(sh.perfect*rest) {
-				continue
+			if sh := &m.stations[i].shapes[f]; sh.header != nil {
+				m.links[i][k].alone[f] = alone{header: sh.header.lnBit(g), payload: sh.payload.lnBit(g), margin: sh.margin(l.power, m.ch.noise)}
 			}
-			g := signal / rest
-			m.links[i][k].alone[f] = lnBits{header: sh.header.lnBit(g), payload: sh.payload.lnBit(g)}
 		}
 	}
 }

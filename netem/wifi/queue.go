@@ -88,7 +88,7 @@ func (m *Medium) arrival(s *station, ac AC, now vtime.Time) {
 	if s.exch != exchangeNone && s.cur == ac {
 		return // within its own txop: it may follow in it, or the end draws
 	}
-	free := s.counting && now >= s.base.Add(q.aifs)
+	free := s.counting && now >= s.base().Add(q.aifs)
 	if !free && q.backoff == 0 {
 		m.draw(s, ac)
 	}

@@ -1,6 +1,8 @@
 package wifi
 
 import (
+	"math"
+
 	"github.com/hopbed/hopbed/netem/des/fmath"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -26,15 +28,15 @@ func (m *Medium) spread(sig *signal, now vtime.Time) {
 			r.energy += h.power
 			r.sensed += h.sense
 			if h.power >= ch.lockAt && r.up && m.audible(sig, h, other) {
-				m.lock(r, sig, h, k, other, now)
-			}
-			if r.locked() || r.sensed >= ch.senseAt {
-				m.turnBusy(&m.stations[h.to], now)
+				m.lock(sig, h, k, other, now)
+				m.turnBusy(r, now)
+			} else if r.sensed >= ch.senseAt {
+				m.turnBusy(r, now)
 			}
 			continue
 		}
 		if r.locked() {
-			m.closeSegment(r, now)
+			m.endSegment(r, now)
 			if ch.threshold && !ch.captures(r.power, r.energy+h.power-r.power) {
 				r.bad = true
 			}
@@ -46,7 +48,7 @@ func (m *Medium) spread(sig *signal, now vtime.Time) {
 		case r.transmitting:
 			sig.missed(h, fateCollision)
 		case h.power >= ch.lockAt && r.up && m.audible(sig, h, other) && m.takes(sig, h, other, now):
-			m.lock(r, sig, h, k, other, now)
+			m.lock(sig, h, k, other, now)
 		}
 	}
 }
@@ -58,7 +60,7 @@ func (m *Medium) fade(sig *signal, now vtime.Time) {
 		h := &hearers[k]
 		r := h.receiver
 		if r.locked() {
-			m.closeSegment(r, now)
+			m.endSegment(r, now)
 			if r.from == sig.src {
 				m.rxEnd(&m.stations[h.to], sig, k, now)
 			}
@@ -66,7 +68,7 @@ func (m *Medium) fade(sig *signal, now vtime.Time) {
 		r.energy -= h.power
 		r.sensed -= h.sense
 		if r.busy && !m.hears(r) {
-			m.turnIdle(&m.stations[h.to], now)
+			m.turnIdle(r, now)
 		}
 	}
 }
@@ -118,11 +120,23 @@ func (m *Medium) takes(sig *signal, h *hearer, other int64, now vtime.Time) bool
 }
 
 // lock begins the reception of the signal at its k-th hearer.
-func (m *Medium) lock(r *receiver, sig *signal, h *hearer, k int, other int64, now vtime.Time) {
-	s := &m.stations[h.to]
-	s.lockedAt, s.rxSince = now, now
-	r.power, r.since, r.lnHeader, r.lnPayload, r.from, r.link = h.power, now, 0, 0, sig.src, int32(k)
-	r.interfered, r.bad = other > 0, m.ch.threshold && !m.ch.captures(h.power, other)
+func (m *Medium) lock(sig *signal, h *hearer, k int, other int64, now vtime.Time) {
+	r := h.receiver
+	r.power, r.since, r.from, r.link = h.power, now, sig.src, int32(k)
+	r.lnHeader, r.lnPayload, r.lockedAt, r.rxSince = 0, 0, now, now
+	r.interfered, r.bad = positive(other), false
+	r.margin = m.links[sig.src][k].alone[sig.shape.kind].margin
+	if m.ch.threshold {
+		r.bad, r.margin = !m.ch.captures(h.power, other), math.MaxInt64
+	}
+}
+
+// positive is 1 when n is above 0, without a branch.
+func positive(n int64) (one uint8) {
+	if n > 0 {
+		one = 1
+	}
+	return one
 }
 
 // captures reports whether a signal is above the capture threshold against
@@ -144,19 +158,29 @@ func (m *Medium) dropReception(s *station, now vtime.Time) {
 	s.rxTime += now.Sub(s.rxSince)
 }
 
-// closeSegment adds the bits since the last change of interference to the
-// success probability of the reception.
-func (m *Medium) closeSegment(r *receiver, now vtime.Time) {
-	if m.ch.threshold {
-		return
+// endSegment ends the segment of constant interference that the reception is in.
+func (m *Medium) endSegment(r *receiver, now vtime.Time) {
+	other := r.energy - r.power
+	if other > r.margin {
+		m.addSegment(r, other, now)
 	}
+	r.since = now
+	if !m.ch.threshold {
+		r.interfered |= positive(other)
+	}
+}
+
+// hopeless is the ln of a success probability below the resolution of the draw
+// that decides.
+const hopeless = -45
+
+// addSegment adds the bits of the segment that ends now to the success
+// probability.
+func (m *Medium) addSegment(r *receiver, other int64, now vtime.Time) {
 	sig := &m.stations[r.from].sig
 	sh := sig.shape
-	from := r.since
-	r.since = now
-	header := min(now, sig.headerTo) - max(from, sig.headerFrom)
-	payload := min(now, sig.payloadTo) - max(from, sig.headerTo)
-	other := r.energy - r.power
+	header := min(now, sig.headerTo) - max(r.since, sig.headerFrom)
+	payload := min(now, sig.payloadTo) - max(r.since, sig.headerTo)
 	if other == 0 {
 		alone := &m.links[sig.src][r.link].alone[sh.kind]
 		if header > 0 {
@@ -167,17 +191,15 @@ func (m *Medium) closeSegment(r *receiver, now vtime.Time) {
 		}
 		return
 	}
-	r.interfered = true
-	signal, rest := float64(r.power), float64(m.ch.noise+other)
-	if signal >= float64(sh.perfect*rest) {
-		return
-	}
-	g := signal / rest
+	g := float64(r.power) / float64(m.ch.noise+other)
 	if header > 0 {
 		r.lnHeader += float64(float64(float64(header)*sh.headerPerNano) * sh.header.lnBit(g))
 	}
 	if payload > 0 {
 		r.lnPayload += float64(float64(float64(payload)*sh.payloadPerNano) * sh.payload.lnBit(g))
+		if r.lnPayload < hopeless {
+			r.margin = math.MaxInt64 // the rest of the frame is of no matter
+		}
 	}
 }
 
@@ -186,7 +208,7 @@ func (s *station) survives(ln float64) bool {
 	switch {
 	case ln == 0:
 		return true
-	case ln < -45: // below the resolution of the draw
+	case ln < hopeless:
 		return false
 	}
 	return fmath.BelowExp(s.errors.Float64(), ln)
@@ -229,7 +251,7 @@ func (sig *signal) decide(s *station, res rxResult) {
 	switch {
 	case res == rxOK:
 		sig.fate = fateReceived
-	case s.interfered || s.bad:
+	case s.interfered != 0 || s.bad:
 		sig.fate = fateCollision
 	default:
 		sig.fate = fateNoise

@@ -74,6 +74,27 @@ type shape struct {
 	kind            shapeKind
 }
 
+// margin returns the most interference, in units of the channel, under which a
+// signal is perfect; negative: it is not even alone.
+func (sh *shape) margin(power, noise int64) int64 {
+	perfect := func(other int64) bool {
+		return float64(power) >= float64(sh.perfect*float64(noise+other))
+	}
+	if !perfect(0) {
+		return -1
+	}
+	low, high := int64(0), power // at high the ratio is below 1
+	for low+1 < high {
+		mid := low + (high-low)/2
+		if perfect(mid) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
 // shapeKind numbers the shapes of a station.
 type shapeKind uint8
 
@@ -88,24 +109,41 @@ const (
 // rate.
 type shapes [numShape]shape
 
-// receiver is what every signal touches at a station: it is read at the begin and
-// end of each transmission within reach, and the transmissions of a large mesh
-// touch hundreds of stations. Therefore receivers lie in an array of their own, one
-// cache line each, and refer to others by number, which costs the garbage
-// collector nothing.
+// receiver is what signals touch at a station: the first half, one cache line, at
+// the begin and end of each transmission within reach, the second half when the
+// receiver locks or carrier sense changes. The transmissions of a large mesh touch
+// hundreds of stations; therefore receivers lie in an array of their own. They name
+// other stations by number, which costs the garbage collector nothing.
 type receiver struct {
 	energy, sensed int64 // sums over the signals on the air
 	// The reception of the frame that the receiver is locked on.
-	power               int64
-	since               vtime.Time // begin of the segment of constant interference
+	power  int64
+	margin int64      // no interference up to here changes the success probability
+	since  vtime.Time // begin of the segment of constant interference
+	from   int32      // the sender; −1: not locked
+	link   int32      // number of the link among the sender's
+
+	id           int32
+	interfered   uint8 // 0 or 1
+	bad          bool  // threshold model: interference reached the capture threshold
+	up           bool
+	transmitting bool
+	busy         bool // physical carrier sense
+	counting     bool // the medium is idle and backoffs run
+	eifs         bool // the last reception of this busy period had an error
+	responding   bool // an ACK or CTS is due or on the air
+	exch         exchange
+	timerFor     timerKind
+	pending      uint8 // bit per queue: packets or backoff left
+	commit       uint8 // queues that transmit at timerAt although the medium turned busy
+
 	lnHeader, lnPayload float64    // ln of the success probability so far
-	from                int32      // the sender; −1: not locked
-	link                int32      // number of the link among the sender's
-	interfered          bool
-	bad                 bool // threshold model: interference reached the capture threshold
-	up                  bool
-	transmitting        bool
-	busy                bool // physical carrier sense
+	lockedAt            vtime.Time // when the receiver last locked
+	idleFrom            vtime.Time
+	// Begins of what the counters have not yet taken, and what they have taken
+	// since the last Stats.
+	busySince, rxSince vtime.Time
+	busyTime, rxTime   vtime.Duration
 }
 
 func (r *receiver) locked() bool { return r.from >= 0 }
@@ -134,27 +172,11 @@ type hearer struct {
 // station is one node's interface. What most signals touch comes first.
 type station struct {
 	*receiver
-	eifs       bool  // the last reception of this busy period had an error
-	counting   bool  // the medium is idle and backoffs run from base
-	responding bool  // an ACK or CTS is due or on the air
-	pending    uint8 // bit per queue: packets or backoff left
-	commit     uint8 // queues that transmit at timerAt although the medium turned busy
-	exch       exchange
-	timerFor   timerKind
-	late       bool // the timeout has passed while a frame was being received
-	id         int32
-	lockedAt   vtime.Time // when the receiver last locked
-	idleFrom   vtime.Time
-	nav        vtime.Time
-	hold       vtime.Time // end of the last ACK or CTS timeout
-	base       vtime.Time // the backoffs run from here, AIFS first
-	phy        *phy
-	// Begins of what the counters have not yet taken, and what they have taken
-	// since the last Stats.
-	busySince, rxSince, txSince vtime.Time
-	busyTime, rxTime, txTime    vtime.Duration
-
+	nav    vtime.Time
+	hold   vtime.Time // end of the last ACK or CTS timeout
+	phy    *phy
 	mac    *MAC
+	late   bool       // the timeout has passed while a frame was being received
 	errors des.Stream // receptions
 	draws  des.Stream // backoff
 	shapes *shapes
@@ -165,6 +187,8 @@ type station struct {
 	navTimerAt vtime.Time
 	navFromRts vtime.Time // the value that an RTS gave to nav
 	active     bool       // it is in Medium.active
+	txSince    vtime.Time // as busySince
+	txTime     vtime.Duration
 	seq        uint32
 
 	// The own exchange and the pending response.

@@ -13,7 +13,7 @@ func (m *Medium) SetNodeUp(node int, up bool) {
 	now := m.eng.Now()
 	if up {
 		s.up = true
-		m.resume(s, now)
+		m.resume(s.receiver, now)
 		return
 	}
 	m.goDown(s, now)

@@ -89,7 +89,7 @@ func (m *Medium) afterAccess(s *station) vtime.Time {
 		last = last || q.head.failures >= s.mac.Retries
 		start := s.timerAt
 		if s.counting {
-			start = max(start, m.accessTime(s, q))
+			start = max(start, s.accessTime(s.base(), q))
 		}
 		at = min(at, start.Add(s.soonest(q.head)))
 	}

@@ -22,6 +22,9 @@ func PipeRows(s *plan.Scenario, stats [][2]pipe.Stats) []store.Pipe {
 			row.Pipe, row.Src, row.Dst, row.Interface = p.ID, p.Ends[e], p.Ends[1-e], p.Interfaces[e]
 			if i < len(stats) {
 				fillPipe(&row, &stats[i][e], s.Config().Duration)
+				if p.Config[e].Trace != nil {
+					row.BusyUs = store.Opt[int64]{} // opportunities have no length
+				}
 			}
 			rows = append(rows, row)
 		}

@@ -12,8 +12,9 @@ import (
 // queue for itself.
 //
 // A place that becomes free is not filled in the same instant: no process is that
-// quick, and packets that the node forwards would never find one. The sources look
-// at the queue some time later, as agents do, and at once when half of it is free.
+// quick, and packets that the node forwards would never find one. As agents do, the
+// sources look at the queue when half of it can have drained since their last look;
+// after a departure that moment is uniform within this pause.
 type saturation struct {
 	net   *Net
 	node  int
@@ -22,11 +23,18 @@ type saturation struct {
 	turn  int
 	look  des.EventID // when the sources look at the queue again; 0: not planned
 	draws *des.Stream // of these moments
+	left  uint64      // packets that have left since the last look
+	at    vtime.Time  // of the last look
+	pause vtime.Duration
+	rate  float64 // departures per nanosecond; 0: none known
 }
 
-// refillWithin bounds the time from a departure to the look that it causes; the
-// moment is uniform within.
-const refillWithin = 2 * vtime.Millisecond
+// The bounds of the pause, and the pause before any rate is known.
+const (
+	pauseLeast = 200 * vtime.Microsecond
+	pauseMost  = 2 * vtime.Millisecond
+	pauseFirst = vtime.Millisecond
+)
 
 const (
 	// maxVain is how many datagrams in a row may be lost on entering the link
@@ -45,23 +53,21 @@ func (s *saturation) join(now vtime.Time, u *udpFlow) {
 		}
 		s.draws = des.NewStream(s.net.cfg.Seed, fmt.Sprintf("udp/%d/%d/refill", s.node, number))
 	}
+	if len(s.flows) == 0 {
+		s.at, s.pause = now, pauseFirst
+	}
 	s.flows = append(s.flows, u)
 	s.fill(now)
 }
 
 // freed is called when a packet has left the queue.
 func (s *saturation) freed(now vtime.Time) {
-	for _, u := range s.flows {
-		if !u.running {
-			continue
-		}
-		if free, used := s.room(u); free >= used {
-			s.fill(now)
-			return
-		}
+	if len(s.flows) == 0 {
+		return
 	}
-	if s.look == 0 && len(s.flows) > 0 {
-		s.later(now, vtime.Duration(s.draws.IntN(int(refillWithin))))
+	s.left++
+	if s.look == 0 {
+		s.later(now, vtime.Duration(s.draws.IntN(int(s.pause))))
 	}
 }
 
@@ -72,6 +78,16 @@ func (s *saturation) later(now vtime.Time, d vtime.Duration) {
 // Fire implements des.Handler: the sources look at the queue.
 func (s *saturation) Fire(now vtime.Time, _ uint64) {
 	s.look = 0
+	// The fastest that was seen lately: a pause that is too long leaves the link
+	// idle, one that is too short costs a look.
+	if d := now.Sub(s.at); d > 0 {
+		s.rate = max(float64(s.left)/float64(d), float64(0.9*s.rate))
+	}
+	s.left, s.at = 0, now
+	if s.rate > 0 {
+		half := float64(max(1, s.limit()/2)) / s.rate
+		s.pause = min(max(vtime.Duration(min(half, float64(pauseMost))), pauseLeast), pauseMost)
+	}
 	s.fill(now)
 }
 
@@ -80,11 +96,7 @@ func (s *saturation) fill(now vtime.Time) {
 	vain := 0
 	for idle := 0; idle < len(s.flows); {
 		u := s.flows[s.turn]
-		full := false
-		if u.running {
-			free, _ := s.room(u)
-			full = free <= 0
-		}
+		full := u.running && !s.room(u)
 		if full && s.port != nil {
 			return // one FIFO: a smaller datagram of another flow waits its turn
 		}
@@ -104,17 +116,28 @@ func (s *saturation) fill(now vtime.Time) {
 	}
 }
 
-// room returns how many of a flow's datagrams the queue takes now, and how many
-// packets wait in it.
-func (s *saturation) room(u *udpFlow) (free, used int) {
+// room reports whether the queue takes one of a flow's datagrams now.
+func (s *saturation) room(u *udpFlow) bool {
 	switch {
 	case s.port != nil:
-		return s.port.pipe.Room(u.size + udpHeaders), s.port.pipe.Queued()
+		return s.port.pipe.Room(u.size+udpHeaders) > 0
 	case s.net.med == nil:
-		return 1, 0 // no route: what is sent is lost at once
+		return true // no route: what is sent is lost at once
+	}
+	return s.net.med.Queue(s.node, u.ac).FreePackets > 0
+}
+
+// limit is how many of the first flow's datagrams the queue holds.
+func (s *saturation) limit() int {
+	u := s.flows[0]
+	switch {
+	case s.port != nil:
+		return s.port.pipe.Queued() + s.port.pipe.Room(u.size+udpHeaders)
+	case s.net.med == nil:
+		return 1
 	}
 	q := s.net.med.Queue(s.node, u.ac)
-	return q.FreePackets, q.Packets
+	return q.FreePackets + q.Packets
 }
 
 // fillable returns why no flow can keep the link's queue full: whoever tried

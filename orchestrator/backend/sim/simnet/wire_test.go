@@ -246,6 +246,29 @@ func TestSaturatingFlowsShareAPipe(t *testing.T) {
 	}
 }
 
+// TestShortQueuesDrain: a source cannot fill a place in no time. With one place the
+// link idles until the source looks again; of ten opportunities at one moment five
+// find a packet in a queue of five.
+func TestShortQueuesDrain(t *testing.T) {
+	run := func(c pipe.Config) float64 {
+		l := newLab(t, nil, testMAC(), wired(0, 2, []Pipe{wire(0, 1, c)}), udp(0, 1, 1400))
+		l.finish()
+		return l.goodput(0)
+	}
+	one := line()
+	one.Queue.Packets = 1
+	if got := run(one); got < 4.5 || got > 7.5 {
+		t.Errorf("a queue of one packet: %.2f Mb/s of 10", got)
+	}
+	one.Queue.Packets = 4
+	near(t, "a queue of four packets", run(one), 10*1400.0/1428, 0.001)
+	bursts, err := pipe.NewTrace([]int64{10, 10, 10, 10, 10, 10, 10, 10, 10, 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "five of each ten opportunities", run(pipe.Config{Trace: bursts, Queue: pipe.Queue{Packets: 5}}), 5*1400*8/0.010/1e6, 0.001)
+}
+
 // TestForwardedDatagramsFindRoom: a router's own saturating source leaves places
 // to what the router forwards; and two constant rates that together are more than
 // the link carries share it, instead of one meeting every full queue.

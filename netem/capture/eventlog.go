@@ -30,7 +30,7 @@ func (l *log) init(cfg *Config) {
 		width = max(width, len(n))
 	}
 	for i := range cfg.Links {
-		width = max(width, len(cfg.place(i, 0)), len(cfg.place(i, 1)))
+		width = max(width, len(cfg.Place(i, 0)), len(cfg.Place(i, 1)))
 	}
 	padded := func(s string) string {
 		for len(s) < width {
@@ -42,7 +42,7 @@ func (l *log) init(cfg *Config) {
 		l.nodes = append(l.nodes, padded(n))
 	}
 	for i := range cfg.Links {
-		l.places = append(l.places, [2]string{padded(cfg.place(i, 0)), padded(cfg.place(i, 1))})
+		l.places = append(l.places, [2]string{padded(cfg.Place(i, 0)), padded(cfg.Place(i, 1))})
 	}
 	for _, std := range []wifi.Standard{wifi.StandardG, wifi.StandardA} { // g has the rates of b
 		for _, r := range wifi.Rates(std) {

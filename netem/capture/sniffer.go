@@ -127,7 +127,7 @@ func NewSniffer(cfg Config, packets, events *Stream) (*Sniffer, error) {
 	}
 	for i := range cfg.Links {
 		for end := range 2 {
-			s.ifs = append(s.ifs, iface{name: cfg.place(i, end), description: "wired link to " + cfg.place(i, 1-end),
+			s.ifs = append(s.ifs, iface{name: cfg.Place(i, end), description: "wired link to " + cfg.Place(i, 1-end),
 				link: linkRaw, snap: limit, speed: cfg.Links[i].Rate[end]})
 		}
 	}
@@ -141,8 +141,8 @@ func NewSniffer(cfg Config, packets, events *Stream) (*Sniffer, error) {
 // maxMACHeader is the longest header before the packet: QoS data and LLC/SNAP.
 const maxMACHeader = 26 + 8
 
-// place names an end of a link.
-func (c *Config) place(link, end int) string {
+// Place names the interface at an end of a link, such as "ap:eth0".
+func (c *Config) Place(link, end int) string {
 	l := &c.Links[link]
 	return c.Nodes[l.Ends[end]] + ":" + l.Interfaces[end]
 }
@@ -154,7 +154,7 @@ func (c *Config) Interfaces() []string {
 		names = append(names, Air)
 	}
 	for i := range c.Links {
-		names = append(names, c.place(i, 0), c.place(i, 1))
+		names = append(names, c.Place(i, 0), c.Place(i, 1))
 	}
 	return names
 }

@@ -221,17 +221,61 @@ func TestExistingFiles(t *testing.T) {
 func TestPlace(t *testing.T) {
 	dir := t.TempDir()
 	p := single(t)
-	for name, w := range map[string]Wanted{
-		"does not exist":   {Packets: filepath.Join(dir, "no", "c.pcapng")},
-		"no ordinary file": {Events: dir},
-		"the same name":    {Packets: filepath.Join(dir, "c"), Events: filepath.Join(dir, "c")},
+	linked := filepath.Join(t.TempDir(), "linked")
+	if err := os.Symlink(dir, linked); err != nil {
+		linked = dir // a system without links
+	}
+	for name, c := range map[string]struct {
+		w    Wanted
+		want string
+	}{
+		"no folder":                {Wanted{Packets: filepath.Join(dir, "no", "c.pcapng")}, "does not exist"},
+		"a folder":                 {Wanted{Events: dir}, "no ordinary file"},
+		"one name":                 {Wanted{Packets: filepath.Join(dir, "c"), Events: filepath.Join(dir, "c")}, "the same file"},
+		"one file":                 {Wanted{Packets: filepath.Join(dir, "c"), Events: dir + "/../" + filepath.Base(dir) + "/c"}, "the same file"},
+		"one file by a link":       {Wanted{Packets: filepath.Join(dir, "c"), Events: filepath.Join(linked, "c")}, "the same file"},
+		"standard output":          {Wanted{Events: "-"}, "standard output"},
+		"standard output, packets": {Wanted{Packets: "-"}, "standard output"},
+		"the name of unfinished":   {Wanted{Packets: filepath.Join(dir, "c.part"), Events: filepath.Join(dir, "c")}, "unfinished"},
 	} {
-		if err := New(w, p, 1).Place(); err == nil || !strings.Contains(err.Error(), name) {
+		if err := New(c.w, p, 1).Place(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := New(Wanted{Packets: filepath.Join(dir, "c")}, p, 1).Place(); err != nil || len(list(t, dir)) != 0 {
-		t.Errorf("%v, files %v", err, list(t, dir))
+	for _, w := range []Wanted{{Packets: filepath.Join(dir, "c")}, {Packets: filepath.Join(dir, "c"), Events: filepath.Join(dir, "d")}} {
+		if err := New(w, p, 1).Place(); err != nil || len(list(t, dir)) != 0 {
+			t.Errorf("%v, files %v", err, list(t, dir))
+		}
+	}
+}
+
+// Other files of the command are not replaced even if files may be, by whatever
+// path and for whichever run; nor are they where a run writes meanwhile.
+func TestOtherFilesOfTheCommand(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"f.yaml", "c-01-transport=hop-r1.pcapng", "d.part"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("precious"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	many, one := parsed(t), single(t)
+	for _, c := range []struct {
+		p           *plan.Plan
+		trace, keep string
+		refused     bool
+	}{
+		{one, "f.yaml", "f.yaml", true},
+		{one, "../" + filepath.Base(dir) + "/f.yaml", "f.yaml", true},
+		{one, "d", "d.part", true},
+		{one, "new.db", "new.db", true}, // not there yet
+		{one, "g.yaml", "f.yaml", false},
+		{many, "c.pcapng", "c-01-transport=hop-r1.pcapng", true},
+		{many, "f.yaml", "f.yaml", false}, // each run's file has a name of its own
+	} {
+		f := New(Wanted{Packets: dir + "/" + c.trace, Overwrite: true, Keep: []string{"", dir + "/" + c.keep}}, c.p, 1)
+		if err := f.Check(c.p.Runs, "sim"); (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), c.trace[:1]) {
+			t.Errorf("%s beside %s: %v", c.trace, c.keep, err)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -24,7 +25,12 @@ type Wanted struct {
 	Packets string      // path of the capture, "" for none
 	Events  string      // path of the event log, "" for none
 	SnapLen vtime.Bytes // of each packet in the capture; 0 = all
-	At      []string    // interfaces in the capture; none: all
+	// At names the interfaces in the capture, or Everywhere; none: the air, and
+	// where flows leave their sources by wires.
+	At []string
+	// Keep are other files of the command, which are never replaced: the
+	// experiment, what it reads, the database, the report.
+	Keep []string
 	// Overwrite replaces files that exist.
 	Overwrite bool
 }
@@ -64,10 +70,16 @@ func (f *Files) Place() error {
 	if f == nil {
 		return nil
 	}
-	if a, b := f.want.Packets, f.want.Events; a == b {
-		return fmt.Errorf("the capture and the event log have the same name %s: name two files", a)
+	if a, b := f.want.Packets, f.want.Events; a != "" && b != "" && Same(a, b) {
+		return fmt.Errorf("the capture %s and the event log %s are the same file: name two files", a, b)
 	}
 	for _, n := range f.names() {
+		switch {
+		case n == "-":
+			return errors.New("-: captures and event logs go to files, standard output has the results: name a file")
+		case strings.HasSuffix(n, partSuffix):
+			return fmt.Errorf("%s: files that end in %s are those of unfinished runs: name another", n, partSuffix)
+		}
 		dir := filepath.Dir(n)
 		if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 			return fmt.Errorf("%s: the folder %s does not exist: make it first", n, dir)
@@ -92,23 +104,47 @@ func (f *Files) Fits(s *plan.Scenario) error {
 	if f == nil {
 		return nil
 	}
-	return (&backend.Capture{At: f.want.At}).Check(s)
+	return (&backend.Capture{At: f.at(s)}).Check(s)
 }
 
 // Check reports a file that exists and must not be replaced, before any of the
 // runs on a back end is begun.
 func (f *Files) Check(runs []plan.Run, backend string) error {
-	if f == nil || f.want.Overwrite {
+	if f == nil {
 		return nil
 	}
 	for _, r := range runs {
 		for _, n := range f.names() {
-			if err := absent(f.path(n, r, backend)); err != nil {
+			path := f.path(n, r, backend)
+			for _, k := range f.want.Keep {
+				if Same(path, k) || Same(path+partSuffix, k) {
+					return fmt.Errorf("%s is a file of this command itself, which a capture must not replace: name another", path)
+				}
+			}
+			if f.want.Overwrite {
+				continue
+			}
+			if err := absent(path); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// Same says whether two paths lead to one file, be it there or not.
+func Same(a, b string) bool {
+	if x, err := os.Stat(a); err == nil {
+		y, err := os.Stat(b)
+		return err == nil && os.SameFile(x, y)
+	}
+	return filepath.Base(a) == filepath.Base(b) && sameFolder(filepath.Dir(a), filepath.Dir(b))
+}
+
+func sameFolder(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 func absent(path string) error {

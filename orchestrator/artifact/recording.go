@@ -39,7 +39,7 @@ func (f *Files) Begin(s *plan.Scenario, on string) *Recording {
 		return nil
 	}
 	r := &Recording{files: f, s: s}
-	r.capture = backend.Capture{SnapLen: f.want.SnapLen, At: f.want.At,
+	r.capture = backend.Capture{SnapLen: f.want.SnapLen, At: f.at(s),
 		Comment: fmt.Sprintf("%s: %s, repetition %d, seed %d, on %s", f.experiment, s.Label(), s.Repetition, s.Seed, on)}
 	r.capture.Packets = r.open(KindPackets, f.want.Packets, on)
 	r.capture.Events = r.open(KindEvents, f.want.Events, on)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,23 +13,7 @@ import (
 
 	"github.com/hopbed/hopbed/internal/testenv"
 	"github.com/hopbed/hopbed/internal/tshark"
-	"github.com/hopbed/hopbed/orchestrator/store"
 )
-
-// lossy is a wired network with losses in its middle.
-const lossy = `hopbed: 1
-name: lossy
-topology:
-  nodes: [{name: src, radio: false}, {name: r, radio: false}, {name: dst, radio: false}]
-  pipes:
-    - {ends: [src, r], rate: 100mbit, delay: 1ms, queue: {packets: 1000}}
-    - {ends: [r, dst], rate: 5mbit, delay: 10ms, queue: {packets: 50}, loss: 1%}
-flows:
-  - {pairs: [{src: src, dst: dst}], transport: tcp/cubic}
-repeat: 1
-warmup: 500ms
-duration: 3s
-`
 
 // captureOf is the capture of a run, or of its last attempt if the host spoiled
 // all.
@@ -42,8 +25,8 @@ func captureOf(t *testing.T, path string) string {
 	return strings.TrimSuffix(path, ".pcapng") + "-invalid.pcapng"
 }
 
-// Wireshark's analysis of the kernel's TCP, from the capture of a live run, finds
-// what the kernel counts.
+// Wireshark's analysis of the kernel's TCP, from the capture of a live run as it
+// is by default, finds what the kernel counts.
 func TestCaptureOfTheKernelsTCP(t *testing.T) {
 	dir := liveLab(t)
 	tshark.Need(t)
@@ -53,40 +36,10 @@ func TestCaptureOfTheKernelsTCP(t *testing.T) {
 	if status != exitOK && status != exitNotValid {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	path := captureOf(t, filepath.Join(dir, "out.pcapng"))
-	tshark.Sound(t, path, tshark.TCPRemarks)
-	src := filepath.Join(dir, "src.pcapng")
-	tshark.Select(t, path, `frame.interface_name == "src:eth0"`, src)
-	var bytes, again, againBytes int64
-	for _, f := range tshark.Fields(t, src, "tcp && ip.src == 10.77.0.1", "tcp.len", "tcp.analysis.retransmission", "tcp.analysis.out_of_order") {
-		n, err := strconv.ParseInt(f[0], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bytes += n
-		if f[1] != "" || f[2] != "" { // nothing is reordered at its sender
-			again++
-			againBytes += n
-		}
-	}
-	st, err := store.OpenRead(t.Context(), filepath.Join(dir, "results.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	flows, err := st.Flows(t.Context(), store.Filter{})
-	if err != nil || len(flows) == 0 {
-		t.Fatal(flows, err)
-	}
-	f := flows[len(flows)-1]
 	// The agent reads the kernel's counters at the flow's end; a window may leave
-	// until the connection is closed.
-	const window = 1 << 18
-	more, moreAgain := bytes-f.SentBytes.V, againBytes-f.RetransBytes.V
-	t.Logf("%d bytes, %d segments with %d bytes again; the kernel counts %d and %d", bytes, again, againBytes, f.SentBytes.V, f.RetransBytes.V)
-	if more < 0 || more > window || moreAgain < 0 || moreAgain > window || again == 0 {
-		t.Errorf("Wireshark finds %d bytes, %d of them again; the kernel counts %d and %d", bytes, againBytes, f.SentBytes.V, f.RetransBytes.V)
-	}
+	// until the connection is closed. A busy host answers late, but what Wireshark
+	// makes of the times must not be of another order.
+	analysis{window: 1 << 18, rtt: 0.5}.check(t, dir, captureOf(t, filepath.Join(dir, "out.pcapng")))
 	nothingLeft(t, dir)
 }
 

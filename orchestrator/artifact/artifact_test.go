@@ -1,6 +1,8 @@
 package artifact
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -301,5 +303,33 @@ func TestFits(t *testing.T) {
 	}
 	if err := New(Wanted{Packets: "c", At: []string{"n01:eth0"}}, p, 1).Fits(s); err == nil || !strings.Contains(err.Error(), "only air") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A full disk: what was written is kept, a file of nothing is not, and the
+// warning is one line.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	p := single(t)
+	s, err := p.Runs[0].Scenario()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := New(Wanted{Packets: filepath.Join(dir, "c.pcapng"), Events: filepath.Join(dir, "c.log")}, p, 1).Begin(s, "sim")
+	rec := backend.NewRecord(s, func(int) string { return "" })
+	rec.Run.Status = store.RunComplete
+	c := r.Capture()
+	if _, err := c.Events.WriteString("# begun\n"); err != nil {
+		t.Fatal(err)
+	}
+	full := &fs.PathError{Op: "write", Path: "x.part", Err: errors.New("no space left")}
+	c.PacketsErr, c.EventsErr = full, full
+	err = r.End(rec)
+	want := "missing or incomplete: " + dir + "/c.pcapng: no space left; " + dir + "/c.pcapng: nothing could be written, so there is no file; " + dir + "/c.log: no space left"
+	if err == nil || filepath.ToSlash(err.Error()) != filepath.ToSlash(want) || !slices.Equal(rec.Run.Warnings, []string{err.Error()}) || !errors.Is(err, full.Err) {
+		t.Errorf("%v, warnings %q", err, rec.Run.Warnings)
+	}
+	if got := list(t, dir); !slices.Equal(got, []string{"c.log"}) || len(rec.Artifacts) != 1 {
+		t.Errorf("files %v, on record %+v", got, rec.Artifacts)
 	}
 }

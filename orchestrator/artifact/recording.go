@@ -23,7 +23,7 @@ type Recording struct {
 	s       *plan.Scenario
 	capture backend.Capture
 	parts   []part
-	failure error // of files that could not be opened
+	failed  failures // of files that could not be opened
 }
 
 // part is a file that is being written.
@@ -53,7 +53,7 @@ func (r *Recording) open(kind, name, on string) *os.File {
 	path := r.files.path(name, r.s.Run, on)
 	f, err := os.OpenFile(path+partSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
-		r.failure = errors.Join(r.failure, fmt.Errorf("%s: %w", path, cause(err)))
+		r.failed.add(path, err)
 		return nil
 	}
 	r.parts = append(r.parts, part{kind, path, f})
@@ -88,19 +88,18 @@ func (r *Recording) End(rec *store.RunRecord) error {
 	if r == nil {
 		return nil
 	}
-	failure := r.failure
+	failed := r.failed
 	written := map[string]error{KindPackets: r.capture.PacketsErr, KindEvents: r.capture.EventsErr}
 	for i := range r.parts {
 		p := &r.parts[i]
-		for _, err := range []error{written[p.kind], r.keep(p, rec)} {
-			if err != nil {
-				failure = errors.Join(failure, fmt.Errorf("%s: %w", p.path, cause(err)))
-			}
+		for _, err := range append([]error{written[p.kind]}, r.keep(p, rec)...) {
+			failed.add(p.path, err)
 		}
 	}
 	r.parts = nil
-	if failure != nil {
-		failure = fmt.Errorf("missing or incomplete: %w", failure)
+	var failure error
+	if len(failed) > 0 {
+		failure = failed
 		rec.Run.Warnings = append(rec.Run.Warnings, failure.Error())
 	}
 	if n := r.capture.Stats.Dropped(); n > 0 {
@@ -109,28 +108,34 @@ func (r *Recording) End(rec *store.RunRecord) error {
 	return failure
 }
 
-func (r *Recording) keep(p *part, rec *store.RunRecord) error {
+func (r *Recording) keep(p *part, rec *store.RunRecord) (errs []error) {
 	from := p.path + partSuffix
-	var lacking error
 	if p.kind == KindEvents {
 		merged, err := r.merge(p, rec)
 		if err == nil {
 			from = merged
 		} else {
-			lacking = fmt.Errorf("without the events of flows: %w", err)
+			errs = append(errs, fmt.Errorf("without the events of flows: %w", cause(err)))
 		}
 	}
 	if err := p.f.Close(); err != nil {
-		return err
+		return append(errs, err)
 	}
 	if from != p.path+partSuffix {
 		_ = os.Remove(p.path + partSuffix) // its contents are in the other one
 	}
-	return errors.Join(lacking, r.name(p, from, rec))
+	return append(errs, r.name(p, from, rec))
 }
 
 // name gives a finished file its name.
 func (r *Recording) name(p *part, from string, rec *store.RunRecord) error {
+	if st, err := os.Stat(from); err == nil && st.Size() == 0 {
+		// Not even its header found room, or the attempt failed before its begin.
+		if err := os.Remove(from); err != nil || rec.Run.Status != store.RunComplete {
+			return err
+		}
+		return errors.New("nothing could be written, so there is no file")
+	}
 	if rec.Run.Status != store.RunComplete {
 		return r.putAside(p.path, from, rec)
 	}
@@ -153,11 +158,8 @@ func (r *Recording) name(p *part, from string, rec *store.RunRecord) error {
 }
 
 // putAside gives the file of an attempt without a valid result a name that says
-// so. An empty one, of an attempt that failed before its begin, is of no use.
+// so.
 func (r *Recording) putAside(path, from string, rec *store.RunRecord) error {
-	if st, err := os.Stat(from); err == nil && st.Size() == 0 {
-		return os.Remove(from)
-	}
 	to := aside(path, rec.Run.Status)
 	if err := os.Rename(from, to); err != nil {
 		return err
@@ -170,6 +172,31 @@ func (r *Recording) putAside(path, from string, rec *store.RunRecord) error {
 	rec.Events = append(rec.Events, store.Event{Kind: "capture", Text: to + ": until another attempt"})
 	return nil
 }
+
+// failures are why files are missing or incomplete, in one line.
+type failures []error
+
+func (f *failures) add(path string, err error) {
+	if err == nil {
+		return
+	}
+	err = fmt.Errorf("%s: %w", path, cause(err))
+	if !slices.ContainsFunc(*f, func(e error) bool { return e.Error() == err.Error() }) {
+		*f = append(*f, err)
+	}
+}
+
+// Error implements error.
+func (f failures) Error() string {
+	texts := make([]string, len(f))
+	for i, err := range f {
+		texts[i] = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return "missing or incomplete: " + strings.Join(texts, "; ")
+}
+
+// Unwrap gives the failures to errors.Is and errors.As.
+func (f failures) Unwrap() []error { return f }
 
 // forget removes what earlier attempts at a run have left.
 func (f *Files) forget(path string) {

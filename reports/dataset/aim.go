@@ -18,6 +18,18 @@ type Aim struct {
 // the goodput of flows of a fixed size.
 var Aims = []Aim{{QuantityGoodput, 0.05}, {QuantityCompletionTime, 0.05}, {QuantityRetransmitted, 0.15}, {QuantityRTT, 0.15}}
 
+// FlowAims say how alike the single flows of a point with several are meant to
+// be, beside their sum: see FlowRule.
+var FlowAims = struct{ Moved, Jain, Starved float64 }{0.10, 0.10, 0.10}
+
+// FlowRule says when the flows of a point differ although their sum does not.
+var FlowRule = fmt.Sprintf("Where a point has several flows, they must be alike, not only their sum; otherwise the verdict is “%s”. "+
+	"At most %.0f %% may be another flow's on the other side (½ Σ |share A − share B|, the shares being averaged over the repetitions), or twice what the differences between repetitions explain by chance; "+
+	"with one repetition, or where each has other flows, chance is not known and a difference not sure. "+
+	"Jain's index may differ by %g and the share of starved flows by %g. "+
+	"No flow may starve in all repetitions of one side while it has at least half of an equal share in all of the other.",
+	FlowsDiffer, 100*FlowAims.Moved, FlowAims.Jain, FlowAims.Starved)
+
 // AimFor returns the aim for a quantity; false when it is shown and not judged.
 func AimFor(q Quantity) (Aim, bool) {
 	for _, a := range Aims {
@@ -41,10 +53,11 @@ type Verdict string
 
 // The verdicts.
 const (
-	NotJudged Verdict = ""        // there is no aim, or no value
-	Met       Verdict = "met"     // the value is within the aim
-	Missed    Verdict = "missed"  // it is not
-	TooFew    Verdict = "too few" // the events are too few to tell (CountRule)
+	NotJudged   Verdict = ""             // there is no aim, or no value
+	Met         Verdict = "met"          // the value is within the aim
+	Missed      Verdict = "missed"       // it is not
+	FlowsDiffer Verdict = "flows differ" // the sum is, but not the flows (FlowRule)
+	TooFew      Verdict = "too few"      // the events are too few to tell (CountRule)
 )
 
 // judge decides the verdict of a value. Aims are for a model beside what it
@@ -107,7 +120,8 @@ func (c *Compared) judgeCounts(limit float64) bool {
 // Tally counts the verdicts of one quantity over the points of a comparison.
 type Tally struct {
 	Aim
-	Met, Missed, TooFew, Unsure int // Unsure is part of Met and Missed
+	Met, Missed, FlowsDiffer, TooFew int
+	Unsure                           int // of these, TooFew aside
 }
 
 // Tally sums up what became of the aims.
@@ -125,6 +139,8 @@ func (c *Comparison) Tally() []Tally {
 				t.Met++
 			case Missed:
 				t.Missed++
+			case FlowsDiffer:
+				t.FlowsDiffer++
 			case TooFew:
 				t.TooFew++
 			default:
@@ -134,7 +150,7 @@ func (c *Comparison) Tally() []Tally {
 				t.Unsure++
 			}
 		}
-		if t.Met+t.Missed+t.TooFew > 0 {
+		if t.Met+t.Missed+t.FlowsDiffer+t.TooFew > 0 {
 			out = append(out, t)
 		}
 	}

@@ -35,8 +35,10 @@ type ComparedPoint struct {
 	Flows     int          // of a repetition, the most of either side
 	// Repetitions are those that both sides have, with equal seeds.
 	Repetitions []int
-	Quantities  []Compared // those that either side has a value of
+	Quantities  []Compared     // those that either side has a value of
+	PerFlow     *ComparedFlows // nil unless both sides have the same flows, and several
 	Warnings    []string
+	mixed       bool // the transports ran at once, each with flows of its own
 }
 
 // Compared is one quantity of a point on both sides.
@@ -166,7 +168,7 @@ func CompareTransports(ctx context.Context, set *Set, a, b string, seed uint64) 
 			continue
 		}
 		p := ComparedPoint{Condition: g.Condition}
-		if g.Mixed {
+		if p.mixed = g.Mixed; p.mixed {
 			p.Warnings = append(p.Warnings, "the transports ran at once and shared the channel: they met each other, not the same conditions")
 		}
 		if err := c.add(ctx, p, sa, sb, seed); err != nil {
@@ -264,6 +266,13 @@ func (c *Comparison) add(ctx context.Context, p ComparedPoint, a, b *Series, see
 			p.Warnings = append(p.Warnings, fmt.Sprintf("repetition %d was measured for %g s and %g s", ra.Run.Repetition, ra.Run.DurationS, rb.Run.DurationS))
 		}
 	}
+	var warning string
+	if p.PerFlow, warning = compareFlows(&pairs, seed); warning != "" && !p.mixed {
+		p.Warnings = append(p.Warnings, warning)
+	}
+	if p.PerFlow != nil && c.Judged {
+		p.PerFlow.judge()
+	}
 	for _, q := range quantities {
 		k := Compared{Quantity: q.quantity}
 		var xa, xb []float64
@@ -294,6 +303,9 @@ func (c *Comparison) add(ctx context.Context, p ComparedPoint, a, b *Series, see
 			k.Counts = ratioOf(ca, cb)
 		}
 		k.judge(c.Judged)
+		if p.PerFlow != nil && (q.quantity == QuantityGoodput || q.quantity == QuantityCompletionTime) {
+			p.PerFlow.qualify(&k)
+		}
 		p.Quantities = append(p.Quantities, k)
 	}
 	c.Points = append(c.Points, p)

@@ -122,7 +122,7 @@ func (c *Comparison) short() []string {
 		for _, p := range []struct {
 			n    int
 			what string
-		}{{t.Met, "met at"}, {t.Missed, "missed at"}, {t.TooFew, "too few events at"}} {
+		}{{t.Met, "met at"}, {t.Missed, "missed at"}, {t.FlowsDiffer, "the sum met it but the flows differ at"}, {t.TooFew, "too few events at"}} {
 			if p.n > 0 {
 				parts = append(parts, p.what+" "+count(p.n, "point"))
 			}
@@ -170,7 +170,7 @@ func figureMark(k *dataset.Compared) figure.Mark {
 	switch k.Verdict {
 	case dataset.Met:
 		return figure.Good
-	case dataset.Missed:
+	case dataset.Missed, dataset.FlowsDiffer:
 		return figure.Bad
 	case dataset.TooFew:
 		return figure.Doubtful

@@ -111,6 +111,63 @@ func TestTwoBackEndsAreCompared(t *testing.T) {
 	}
 }
 
+// Where the sum over the flows agrees and the flows do not, every format says so.
+func TestFlowsThatDifferAreShown(t *testing.T) {
+	st := temp(t)
+	ctx := context.Background()
+	var ids []int64
+	for _, backend := range []string{"netns", "sim"} {
+		c := &store.Campaign{Name: "x", Backend: backend, FileText: "hopbed: 1", Planned: 5}
+		id, err := st.CreateCampaign(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+		for rep := 1; rep <= 5; rep++ {
+			r := &store.RunRecord{Run: store.Run{CampaignID: id, Backend: backend, Seed: store.Seed(rep), Repetition: rep, Transport: "udp", DurationS: 10, Status: store.RunComplete},
+				Nodes: []store.Node{{Node: 0, Name: "a"}, {Node: 1, Name: "b"}}}
+			for i := range 2 {
+				f := store.Flow{Flow: i, Transport: "udp", Dst: 1, Hops: 1, StopS: 10, Status: store.FlowOK}
+				if (i == 0) == (backend == "sim") {
+					f.Bytes = 5e6
+				}
+				f.GoodputBps = store.Goodput(f.Bytes, 10)
+				r.Flows = append(r.Flows, f)
+			}
+			if err := st.SaveRun(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := st.FinishCampaign(ctx, id, store.CampaignComplete, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sets []*dataset.Set
+	for _, id := range ids {
+		set, err := dataset.Load(ctx, st, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, set)
+	}
+	c, err := dataset.CompareCampaigns(ctx, sets[0], sets[1], BootstrapSeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ext, out := range written(t, Compared(c, "v0.0.0-test")) {
+		out = strings.ReplaceAll(out, "\u00a0", " ")
+		want := []string{"flows differ", "the sum met it but the flows differ at 1 point", "Flow by flow: sim / netns", "flow 0 ×∞", "100.0 %", "50.0 % / 50.0 %", "flows 0, 1 starved on one side in all repetitions", "(½ Σ"}
+		if ext == "json" {
+			want = []string{`"verdict": "flows differ"`, `"flows_differ": 1`, `"another_flows_share": 1`, `"by_chance": 0`, `"starved_share_a": 0.5`, `"flow_rule": "Where a point`, "flows 0, 1 starved on one side"}
+		}
+		for _, w := range want {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s does not say %q", ext, w)
+			}
+		}
+	}
+}
+
 // What keeps two back ends from being compared is said in the comparison's place.
 func TestRefusedComparisonSaysWhy(t *testing.T) {
 	ctx := context.Background()

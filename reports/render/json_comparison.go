@@ -14,6 +14,7 @@ type jsonComparison struct {
 	Judged    bool                `json:"judged"`  // the aims apply: a is a model of what b is
 	Aims      []jsonAim           `json:"aims"`
 	CountRule string              `json:"count_rule"`
+	FlowRule  string              `json:"flow_rule"`
 	Points    []jsonComparedPoint `json:"points"`
 	Figures   []jsonFigureName    `json:"figures"`
 	Warnings  []string            `json:"warnings"`
@@ -34,8 +35,9 @@ type jsonAim struct {
 	Within   float64          `json:"within"` // of a ratio of 1
 	Met      int              `json:"met"`
 	Missed   int              `json:"missed"`
+	Differ   int              `json:"flows_differ"` // the sum meets it, the flows differ
 	TooFew   int              `json:"too_few"`
-	Unsure   int              `json:"unsure"` // of met and missed
+	Unsure   int              `json:"unsure"` // of the first three
 }
 
 type jsonComparedPoint struct {
@@ -44,6 +46,7 @@ type jsonComparedPoint struct {
 	Flows       int            `json:"flows"`
 	Repetitions []int          `json:"repetitions"`
 	Quantities  []jsonCompared `json:"quantities"`
+	PerFlow     *jsonFlows     `json:"per_flow"` // null where the sides do not have the same flows, and several
 	Warnings    []string       `json:"warnings"`
 }
 
@@ -55,9 +58,40 @@ type jsonCompared struct {
 	Ratio      *jsonEstimate    `json:"ratio"`      // a/b; null where it is not compared so
 	Difference *jsonEstimate    `json:"difference"` // a−b, likewise
 	Counts     *jsonCounts      `json:"counts"`     // null where the value is no count
-	Verdict    dataset.Verdict  `json:"verdict"`    // "met", "missed", "too few", or "" where nothing is judged
+	Verdict    dataset.Verdict  `json:"verdict"`    // "met", "missed", "flows differ", "too few", or "" where nothing is judged
 	Sure       bool             `json:"sure"`
 	Why        string           `json:"why"`
+}
+
+// jsonFlows sets single flows beside each other.
+type jsonFlows struct {
+	Repetitions int          `json:"repetitions"`
+	Ratio       jsonEstimate `json:"ratio"` // a/b of a flow: median over flows, then over repetitions
+	Furthest    struct {
+		Flow       int    `json:"flow"`
+		Repetition int    `json:"repetition"` // 0: over all
+		Ratio      number `json:"ratio"`
+	} `json:"furthest"`
+	Moved    number          `json:"another_flows_share"`
+	Chance   number          `json:"by_chance"` // null: not known
+	JainA    number          `json:"jain_a"`
+	JainB    number          `json:"jain_b"`
+	StarvedA number          `json:"starved_share_a"`
+	StarvedB number          `json:"starved_share_b"`
+	Verdict  dataset.Verdict `json:"verdict"` // "met", "flows differ", or "" where nothing is judged
+	Sure     bool            `json:"sure"`
+	Why      string          `json:"why"`
+}
+
+func flowsJSON(f *dataset.ComparedFlows) *jsonFlows {
+	if f == nil {
+		return nil
+	}
+	j := &jsonFlows{Repetitions: f.N, Ratio: estimate(f.Each), Moved: number(f.Moved), Chance: number(f.Chance),
+		JainA: number(f.Jain[0]), JainB: number(f.Jain[1]), StarvedA: number(f.Starved[0]), StarvedB: number(f.Starved[1]),
+		Verdict: f.Verdict, Sure: f.Sure, Why: f.Why}
+	j.Furthest.Flow, j.Furthest.Repetition, j.Furthest.Ratio = f.Furthest.Flow, f.Furthest.Repetition, number(f.Furthest.Ratio)
+	return j
 }
 
 type jsonCounts struct {
@@ -68,16 +102,16 @@ type jsonCounts struct {
 
 func (c *Comparison) json() jsonComparison {
 	d := c.Data
-	out := jsonComparison{A: sideJSON(&d.A), B: sideJSON(&d.B), Refused: c.Refused, Judged: d.Judged, Aims: []jsonAim{}, CountRule: dataset.CountRule,
+	out := jsonComparison{A: sideJSON(&d.A), B: sideJSON(&d.B), Refused: c.Refused, Judged: d.Judged, Aims: []jsonAim{}, CountRule: dataset.CountRule, FlowRule: dataset.FlowRule,
 		Points: []jsonComparedPoint{}, Figures: []jsonFigureName{}, Warnings: list(d.Warnings)}
 	if d.Judged {
 		for _, t := range d.Tally() {
-			out.Aims = append(out.Aims, jsonAim{t.Quantity, t.Within, t.Met, t.Missed, t.TooFew, t.Unsure})
+			out.Aims = append(out.Aims, jsonAim{t.Quantity, t.Within, t.Met, t.Missed, t.FlowsDiffer, t.TooFew, t.Unsure})
 		}
 	}
 	for i := range d.Points {
 		p := &d.Points[i]
-		point := jsonComparedPoint{Condition: p.Condition, Transport: p.Transport, Flows: p.Flows, Repetitions: append([]int{}, p.Repetitions...), Quantities: []jsonCompared{}, Warnings: list(p.Warnings)}
+		point := jsonComparedPoint{Condition: p.Condition, Transport: p.Transport, Flows: p.Flows, Repetitions: append([]int{}, p.Repetitions...), Quantities: []jsonCompared{}, PerFlow: flowsJSON(p.PerFlow), Warnings: list(p.Warnings)}
 		for j := range p.Quantities {
 			point.Quantities = append(point.Quantities, comparedJSON(&p.Quantities[j]))
 		}

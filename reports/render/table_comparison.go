@@ -44,6 +44,11 @@ func (c *Comparison) tables() []Table {
 		if c.Data.Has(q) {
 			t = append(t, c.quantityTable(q))
 		}
+		if q == dataset.QuantityCompletionTime { // after what the flows have together
+			if f := c.flowTable(); len(f.Rows) > 0 {
+				t = append(t, f)
+			}
+		}
 	}
 	return t
 }
@@ -121,7 +126,11 @@ func comparedRatio(k *dataset.Compared) string {
 	if k.Counts != nil && k.Counts.A == 0 && k.Counts.B == 0 {
 		return "none"
 	}
-	e := k.Ratio
+	return ratioText(k.Ratio)
+}
+
+// ratioText is a ratio with its interval, if it has one.
+func ratioText(e stats.Estimate) string {
 	if !e.HasInterval {
 		return fineFactor(e.Value)
 	}
@@ -168,6 +177,9 @@ func (c *Comparison) legend() []string {
 	notes := []string{"n: repetitions that both sides have, with equal number and seed. Each has one value; the ratio is taken within a repetition, and the median of these is shown."}
 	if c.Data.Judged {
 		notes = append(notes, "Aims of the model: "+aimsText()+". A question mark: the interval reaches over the edge of the aim, or rests on fewer than five repetitions.")
+	}
+	if c.Data.Judged && c.severalFlows() {
+		notes = append(notes, dataset.FlowRule)
 	}
 	if c.Data.Has(dataset.QuantityRetransmitted) || c.Data.Has(dataset.QuantityTimeouts) {
 		notes = append(notes, dataset.CountRule)

@@ -34,7 +34,7 @@ func compareCommand() *cli.Command {
 			"time-outs, each the median over the repetitions with a 95 % interval.\n" +
 			"A campaign in virtual time beside one on a kernel is put first, and judged by the aims of\n" +
 			"the model:\n" + wrap(aimsLine(), 88) + ".\n\n" +
-			wrap(dataset.CountRule, 88),
+			wrap(dataset.CountRule, 88) + "\n\n" + wrap(dataset.FlowRule, 88),
 		Flags: []cli.Flag{
 			dbFlag(),
 			&cli.Int64Flag{Name: "campaign", DefaultText: "the newest", Usage: "whose transports to compare, `ID`"},
@@ -257,9 +257,9 @@ func printAims(c *cli.Context, st *store.Store, ids []int64) error {
 				continue
 			}
 			tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(tw, "aim\tmet\tmissed\ttoo few events\tnot sure")
+			fmt.Fprintln(tw, "aim\tmet\tmissed\tflows differ\ttoo few events\tnot sure")
 			for _, t := range k.Tally() {
-				fmt.Fprintf(tw, "%s ± %g %%\t%d\t%d\t%d\t%d\n", strings.ReplaceAll(string(t.Quantity), "_", " "), 100*t.Within, t.Met, t.Missed, t.TooFew, t.Unsure)
+				fmt.Fprintf(tw, "%s ± %g %%\t%d\t%d\t%d\t%d\t%d\n", strings.ReplaceAll(string(t.Quantity), "_", " "), 100*t.Within, t.Met, t.Missed, t.FlowsDiffer, t.TooFew, t.Unsure)
 			}
 			if err := tw.Flush(); err != nil {
 				return err

@@ -92,8 +92,8 @@ func TestNames(t *testing.T) {
 	}{
 		{one, 0, "d/out.pcapng", 1, "d/out.pcapng"},
 		{one, 0, "out.pcapng", 2, "out-netns.pcapng"},
-		{many, 0, "out.pcapng", 1, "out-01-transport=hop-r1.pcapng"},
-		{many, 11, "./a.b/out", 1, "./a.b/out-12-transport=tcp-cubic-r6"},
+		{many, 0, "out.pcapng", 1, "out-netns-01-transport=hop-r1.pcapng"},
+		{many, 11, "./a.b/out", 1, "./a.b/out-netns-12-transport=tcp-cubic-r6"},
 		{many, 1, ".out", 2, ".out-netns-02-transport=tcp-cubic-r1"},
 	} {
 		f := New(Wanted{Packets: c.name}, c.p, c.backends)
@@ -255,7 +255,7 @@ func TestPlace(t *testing.T) {
 // path and for whichever run; nor are they where a run writes meanwhile.
 func TestOtherFilesOfTheCommand(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"f.yaml", "c-01-transport=hop-r1.pcapng", "d.part"} {
+	for _, name := range []string{"f.yaml", "c-sim-01-transport=hop-r1.pcapng", "d.part"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("precious"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestOtherFilesOfTheCommand(t *testing.T) {
 		{one, "d", "d.part", true},
 		{one, "new.db", "new.db", true}, // not there yet
 		{one, "g.yaml", "f.yaml", false},
-		{many, "c.pcapng", "c-01-transport=hop-r1.pcapng", true},
+		{many, "c.pcapng", "c-sim-01-transport=hop-r1.pcapng", true},
 		{many, "f.yaml", "f.yaml", false}, // each run's file has a name of its own
 	} {
 		f := New(Wanted{Packets: dir + "/" + c.trace, Overwrite: true, Keep: []string{"", dir + "/" + c.keep}}, c.p, 1)

@@ -25,10 +25,9 @@ func (f *Files) path(name string, r plan.Run, backend string) string {
 	if f.runs == 1 && f.backends == 1 {
 		return name
 	}
-	mark := ""
-	if f.backends > 1 {
-		mark = "-" + backend
-	}
+	// With the back end in any case: a campaign that is resumed on one of several
+	// goes on with the names that it began with.
+	mark := "-" + backend
 	if f.runs > 1 {
 		mark += fmt.Sprintf("-%0*d-%s-r%d", len(fmt.Sprint(f.runs)), r.Index+1, safe(r.Label()), r.Repetition)
 	}

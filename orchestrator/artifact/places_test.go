@@ -22,7 +22,7 @@ const (
 
 func laidOut(t *testing.T, topology, flows string) (*plan.Plan, *plan.Scenario) {
 	t.Helper()
-	text := "hopbed: 1\nname: f\ntopology:\n  " + topology + "\nflows:\n  - " + strings.ReplaceAll(flows, "; ", "\n  - ") + "\nrepeat: 1\nduration: 1s\n"
+	text := "hopbed: 1\nname: f\ntopology:\n  " + topology + "\nflows:\n  - " + strings.ReplaceAll(flows, "; ", "\n  - ") + "\ntransports: {udp: {rate: 1mbit}}\nrepeat: 1\nduration: 1s\n"
 	e, err := spec.Parse("f.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)

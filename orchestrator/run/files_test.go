@@ -57,7 +57,7 @@ func TestFileOfTheValidAttempt(t *testing.T) {
 	if err != nil || !sum.OK() || sum.Unkept != 0 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
-	if got := b.files(dir); len(got) != 6 || got[0] != "c-1-transport=hop-r1.pcapng" {
+	if got := b.files(dir); len(got) != 6 || got[0] != "c-scripted-1-transport=hop-r1.pcapng" {
 		t.Errorf("files %v", got)
 	}
 	all, err := b.st.Artifacts(t.Context(), store.Filter{})
@@ -78,7 +78,7 @@ func TestExistingFilesAreRefused(t *testing.T) {
 	b := setUp(t)
 	dir := t.TempDir()
 	w := artifact.Wanted{Packets: filepath.Join(dir, "c.pcapng")}
-	precious := filepath.Join(dir, "c-5-transport=hop-r3.pcapng")
+	precious := filepath.Join(dir, "c-scripted-5-transport=hop-r3.pcapng")
 	if err := os.WriteFile(precious, []byte("precious"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestCaptureOfEachRun(t *testing.T) {
 	if status, _, stderr := hopbed(t, dir, args...); status != exitOK {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	want := []string{"f.yaml", "out-1-transport=hop-r1.log", "out-1-transport=hop-r1.pcapng", "out-2-transport=tcp-cubic-r1.log", "out-2-transport=tcp-cubic-r1.pcapng", "results.db"}
+	want := []string{"f.yaml", "out-sim-1-transport=hop-r1.log", "out-sim-1-transport=hop-r1.pcapng", "out-sim-2-transport=tcp-cubic-r1.log", "out-sim-2-transport=tcp-cubic-r1.pcapng", "results.db"}
 	if got := list(t, dir); !slices.Equal(got, want) {
 		t.Errorf("files %v", got)
 	}
@@ -57,7 +57,7 @@ func TestCaptureOfEachRun(t *testing.T) {
 		t.Errorf("%v, the log lacks the flow's life", err)
 	}
 	status, _, stderr := hopbed(t, dir, args...)
-	if status != exitError || !strings.Contains(stderr, "out-1-transport=hop-r1.pcapng exists") || !strings.Contains(stderr, "--overwrite") {
+	if status != exitError || !strings.Contains(stderr, "out-sim-1-transport=hop-r1.pcapng exists") || !strings.Contains(stderr, "--overwrite") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	if status, _, stderr := hopbed(t, dir, append(args, "--overwrite")...); status != exitOK {

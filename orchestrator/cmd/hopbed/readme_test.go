@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,6 +34,50 @@ func TestReadmeExampleIsAnExperiment(t *testing.T) {
 	write(t, filepath.Join(dir, "example.yaml"), text)
 	if status, _, stderr := hopbed(t, dir, "check", "example.yaml"); status != 0 {
 		t.Errorf("check: status %d: %s", status, stderr)
+	}
+}
+
+// The README's other topologies fit its example.
+func TestReadmeTopologiesFitTheExample(t *testing.T) {
+	blocks := strings.Split(readme(t), "```yaml\n")[1:]
+	first, _, _ := strings.Cut(blocks[0], "```")
+	before, rest, ok := strings.Cut(first, "topology:\n")
+	after := strings.Index(rest, "radio:\n")
+	if !ok || after < 0 || len(blocks) < 2 {
+		t.Fatalf("%d blocks, the first is\n%s", len(blocks), first)
+	}
+	for _, b := range blocks[1:] {
+		topology, _, _ := strings.Cut(b, "```")
+		text := strings.NewReplacer("n01", "server", "n03", "sta").Replace(before + topology + rest[after:])
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "example.yaml"), text)
+		if status, _, stderr := hopbed(t, dir, "check", "example.yaml"); status != 0 {
+			t.Errorf("check: status %d: %s\n%s", status, stderr, text)
+		}
+	}
+}
+
+// The README lists every document.
+func TestReadmeListsEveryDocument(t *testing.T) {
+	text, n := readme(t), 0
+	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".") && name != "..") {
+			return fs.SkipDir
+		}
+		rel, err := filepath.Rel("../../..", path)
+		if err != nil || filepath.Ext(rel) != ".md" || rel == "README.md" {
+			return err
+		}
+		if n++; !strings.Contains(text, "("+filepath.ToSlash(rel)+")") {
+			t.Errorf("the README does not list %s", rel)
+		}
+		return nil
+	})
+	if err != nil || n < 5 {
+		t.Errorf("%d documents, %v", n, err)
 	}
 }
 

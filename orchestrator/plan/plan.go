@@ -93,7 +93,34 @@ func (r Run) Scenario() (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s, repetition %d: %w", r.Label(), r.Repetition, err)
 	}
-	return &Scenario{Run: r, Topology: t, Flows: flows}, nil
+	s := &Scenario{Run: r, Topology: t, Flows: flows}
+	if err := s.fillable(); err != nil {
+		return nil, fmt.Errorf("%s, repetition %d: %w", r.Label(), r.Repetition, err)
+	}
+	return s, nil
+}
+
+// fillable refuses a flow that is to keep the queue before a wire full which has
+// no rate, and so no queue: it would send as fast as the host can, which says
+// nothing of the network.
+func (s *Scenario) fillable() error {
+	c := s.Config()
+	for _, f := range s.Flows {
+		g := &c.Flows[f.Group]
+		if g.Transport.Family() != spec.FamilyUDP || c.Transports.UDP.Rate > 0 || f.Hops() < 1 {
+			continue
+		}
+		out, ok := s.Topology.Egress(f.Src, f.Path[1])
+		if !ok || out.Pipe == topology.RadioEgress {
+			continue
+		}
+		p := &s.Topology.Pipes[out.Pipe]
+		if d := &p.Config[out.End]; d.Rate == 0 && d.Trace == nil {
+			return fmt.Errorf("flows[%d]: udp without a rate keeps the queue at %s full, but topology.pipes[%d], from there to %s, has no rate and so no queue: set transports.udp.rate, or the rate and the queue of the pipe",
+				f.Group, s.Topology.Nodes[f.Src].Name, p.ID, s.Topology.Nodes[p.Ends[1-out.End]].Name)
+		}
+	}
+	return nil
 }
 
 // Length is the virtual time of all runs together.

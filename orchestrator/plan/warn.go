@@ -45,6 +45,7 @@ func pointWarnings(c *spec.Config) []string {
 		}
 	}
 	w = append(w, flowWarnings(c)...)
+	w = append(w, unlimited(c)...)
 	if c.Warmup == 0 && c.Duration > 5*vtime.Second {
 		w = append(w, "warmup: 0s: slow start and set-up are part of the measured interval")
 	}
@@ -65,6 +66,7 @@ func hopWarnings(c *spec.Config, flows int) []string {
 				c.Transports.Hop.Block, t.Seconds(), share, c.Duration))
 		}
 	}
+	w = append(w, hopOverWires(c)...)
 	if len(c.Topology.AllNodes()) == wiredNodes(c) {
 		return w // no radio, no medium access
 	}

@@ -29,7 +29,7 @@ func pipeWarnings(points []spec.Point) []string {
 		points int
 	}
 	var found []*finding
-	var late []string
+	var late, down []string
 	for _, pt := range points {
 		c := pt.Config
 		length := c.Warmup + c.Duration
@@ -43,10 +43,10 @@ func pipeWarnings(points []spec.Point) []string {
 						late = append(late, fmt.Sprintf("%s: the change at %v comes after the end of the run, at %v", where, ch.At, length))
 					}
 				}
-				rate := d.Rate
-				if d.Trace != nil && d.Trace.Capacity != nil {
-					rate = d.Trace.Capacity.Rate()
+				if off, ok := downThroughout(d.Schedule, c.Warmup, length); ok {
+					down = append(down, fmt.Sprintf("%s: the link is down from %v on, in the whole of the measured interval: all that arrives is what was on its way", where, off))
 				}
+				rate := capacity(d)
 				product := float64(rate) / 8 * rtt.Seconds() / float64(packet)
 				queue := depth(d.Queue)
 				if !(product >= 1 && queue < shallow*product) {
@@ -79,7 +79,22 @@ func pipeWarnings(points []spec.Point) []string {
 		}
 		w = append(w, f.text)
 	}
-	return append(w, unique(late)...)
+	return append(append(w, unique(down)...), unique(late)...)
+}
+
+// downThroughout tells since when a link is down that is so from the begin of the
+// measured interval to its end.
+func downThroughout(schedule []spec.PipeChange, warmup, end vtime.Duration) (since vtime.Duration, down bool) {
+	for _, ch := range schedule {
+		switch {
+		case ch.Up == nil || ch.At >= end || down == !*ch.Up:
+			continue // no change of that
+		case ch.At > warmup:
+			return 0, false // it is up in one part of the interval, down in another
+		}
+		since, down = ch.At, !*ch.Up
+	}
+	return since, down
 }
 
 // depth is the length of a queue in full packets.
@@ -109,18 +124,31 @@ func flowWarnings(c *spec.Config) []string {
 }
 
 // bottleneck is the least rate that everything has to pass: the radio's, or in a
-// network without one the slowest wire's; 0 when nothing has a limit.
+// network without one the slowest wire's, of its faster direction; 0 when nothing
+// has a limit.
 func bottleneck(c *spec.Config) vtime.BitRate {
 	if wiredNodes(c) < len(c.Topology.AllNodes()) {
 		return c.Radio.Rate
 	}
 	least := vtime.BitRate(0)
 	for i := range c.Topology.Pipes {
-		for _, d := range []*spec.Direction{&c.Topology.Pipes[i].Direction, c.Topology.Pipes[i].Backward()} {
-			if d.Rate > 0 && (least == 0 || d.Rate < least) {
-				least = d.Rate
-			}
+		p := &c.Topology.Pipes[i]
+		there, back := capacity(&p.Direction), capacity(p.Backward())
+		rate := max(there, back)
+		if there == 0 || back == 0 {
+			continue // one direction has no limit
+		}
+		if least == 0 || rate < least {
+			least = rate
 		}
 	}
 	return least
+}
+
+// capacity is the rate of one direction, its trace's mean; 0 without a limit.
+func capacity(d *spec.Direction) vtime.BitRate {
+	if d.Trace != nil && d.Trace.Capacity != nil {
+		return d.Trace.Capacity.Rate()
+	}
+	return d.Rate
 }

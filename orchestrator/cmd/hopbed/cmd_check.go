@@ -14,6 +14,7 @@ import (
 	"github.com/hopbed/hopbed/experiments/library"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend/sim"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
@@ -49,6 +50,13 @@ func checkCommand() *cli.Command {
 				return err
 			}
 			p := plan.Build(e)
+			if slices.Contains(e.Base().Backends, sim.Name) {
+				// What the file's own back end of virtual time lacks is known without a
+				// host; what a kernel has is seen where it runs.
+				if err := sim.New().Preflight(c.Context, p); err != nil {
+					return err
+				}
+			}
 			note := layingOut(c.App.ErrWriter, p, 2*time.Second)
 			if c.Bool("json") {
 				return planJSON(c.App.Writer, p, note)

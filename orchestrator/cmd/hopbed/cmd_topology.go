@@ -139,8 +139,8 @@ func exportTopology(c *cli.Context, s *plan.Scenario) error {
 	type node struct {
 		ID         int      `json:"id"`
 		Name       string   `json:"name"`
-		X          float64  `json:"x_m"`
-		Y          float64  `json:"y_m"`
+		X          *float64 `json:"x_m"` // null: the node has no place
+		Y          *float64 `json:"y_m"`
 		Radio      bool     `json:"radio"`
 		Bridge     bool     `json:"bridge"`
 		Interfaces []string `json:"interfaces"`
@@ -175,9 +175,14 @@ func exportTopology(c *cli.Context, s *plan.Scenario) error {
 		Links []link `json:"links"`
 		Pipes []pipe `json:"pipes"` // one for each direction
 		Flows []flow `json:"flows"`
-	}{Seed: s.Topology.Seed}
+	}{Seed: s.Topology.Seed, Nodes: []node{}, Links: []link{}, Pipes: []pipe{}, Flows: []flow{}}
 	for i, n := range s.Topology.Nodes {
-		out.Nodes = append(out.Nodes, node{n.ID, n.Name, float64(n.Position.X), float64(n.Position.Y), n.Radio, n.Bridge, s.Topology.InterfaceNames(i)})
+		k := node{ID: n.ID, Name: n.Name, Radio: n.Radio, Bridge: n.Bridge, Interfaces: s.Topology.InterfaceNames(i)}
+		if n.Radio {
+			x, y := float64(n.Position.X), float64(n.Position.Y)
+			k.X, k.Y = &x, &y
+		}
+		out.Nodes = append(out.Nodes, k)
 	}
 	for _, p := range s.Topology.Pipes {
 		for e, cfg := range p.Config {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -38,6 +39,7 @@ func TestTopologyExportsWires(t *testing.T) {
 	var got struct {
 		Nodes []struct {
 			Name          string
+			X             *float64 `json:"x_m"`
 			Radio, Bridge bool
 			Interfaces    []string
 		}
@@ -55,8 +57,34 @@ func TestTopologyExportsWires(t *testing.T) {
 	if len(got.Nodes) != 5 || got.Nodes[0].Radio || !got.Nodes[1].Bridge || strings.Join(got.Nodes[1].Interfaces, " ") != "wlan0 uplink" {
 		t.Errorf("nodes %+v", got.Nodes)
 	}
+	if got.Nodes[0].X != nil || got.Nodes[1].X == nil || *got.Nodes[1].X != 0 {
+		t.Errorf("places %+v", got.Nodes)
+	}
 	if len(got.Pipes) != 2 || got.Pipes[1].From != 0 || got.Pipes[1].To != 1 || got.Pipes[0].Interface != "uplink" || got.Pipes[0].Rate != 20e6 || got.Pipes[0].Delay != 0.01 || got.Pipes[0].ETX != 1 {
 		t.Errorf("pipes %+v", got.Pipes)
+	}
+}
+
+func TestTopologyOfWiresAlone(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "w.yaml"), "hopbed: 1\nname: w\nrepeat: 1\nduration: 1s\ntopology: {nodes: [{name: a, radio: false}, {name: b, radio: false}], pipes: [{ends: [a, b]}]}\nflows: [{pairs: [{src: a, dst: b}], transport: hop}]\n")
+	status, out, stderr := hopbed(t, dir, "topology", "export", "w.yaml")
+	if status != 0 || !strings.Contains(out, `"links": []`) || !strings.Contains(out, `"x_m": null`) {
+		t.Errorf("status %d: %s%s", status, out, stderr)
+	}
+}
+
+// A file that names the back end of virtual time is checked for what it lacks.
+func TestCheckTellsWhatSimLacks(t *testing.T) {
+	dir := t.TempDir()
+	text := "hopbed: 1\nname: w\n%srepeat: 1\nduration: 1s\ntopology: {nodes: [{name: a, radio: false}, {name: b, radio: false}], pipes: [{ends: [a, b]}]}\nflows: [{pairs: [{src: a, dst: b}], transport: tcp/dctcp}]\n"
+	write(t, filepath.Join(dir, "both.yaml"), fmt.Sprintf(text, "backends: [netns, sim]\n"))
+	write(t, filepath.Join(dir, "one.yaml"), fmt.Sprintf(text, ""))
+	if status, _, stderr := hopbed(t, dir, "check", "both.yaml"); status != 1 || !strings.Contains(stderr, "the model TCP has no congestion control dctcp") {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	if status, _, stderr := hopbed(t, dir, "check", "one.yaml"); status != 0 {
+		t.Errorf("status %d: %s", status, stderr)
 	}
 }
 

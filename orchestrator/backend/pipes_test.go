@@ -35,7 +35,7 @@ topology:
       schedule: [{at: 4s, up: false}, {at: 6s, up: true, rate: 5mbit, delay: 1ms, loss: 2%, queue: {packets: 7}}]
       reverse: {rate: 1mbit, delay: 30ms, jitter: {distribution: constant}, loss: 0%, reorder: {share: 0%, extra: 5ms}, duplicate: 0%, overhead: 0B, schedule: [{at: 4s, up: false}]}
     - {ends: [srv, gw], interfaces: [core, up]}
-transports: {tcp: {receive-window: 42, cwnd-cap: 10}}
+transports: {tcp: {receive-window: 42, cwnd-cap: 10}, udp: {rate: 1mbit}}
 flows:
   - {pairs: [{src: sta, dst: gw}], transport: tcp/cubic, start: 3s, stop: 7s}
   - {pairs: [{src: gw, dst: sta}], transport: udp, start: 5s}

@@ -32,7 +32,8 @@ func (c *Conn) Receive(now vtime.Time, s *Segment) {
 	if !c.acceptable(s) {
 		return
 	}
-	if c.state == SynReceived && !c.receiveSynReceived(s) {
+	opening := c.state == SynReceived
+	if opening && !c.receiveSynReceived(s) {
 		return
 	}
 	if s.Flags&ACK == 0 {
@@ -47,7 +48,9 @@ func (c *Conn) Receive(now vtime.Time, s *Segment) {
 	if c.state == Closed || c.state == TimeWait {
 		return
 	}
-	if c.rcv.sawTS {
+	// Not for the handshake's last ACK (tcp_rcv_state_process): the first data,
+	// which echoes the same timestamp, is the first sample.
+	if c.rcv.sawTS && !opening && c.state == Established {
 		c.rcvRTTByTS(s)
 	}
 	c.queueData(s)

@@ -82,11 +82,10 @@ func (c *Conn) Readable() vtime.Bytes {
 // EOF reports that the peer has closed and all its bytes were read.
 func (c *Conn) EOF() bool { return c.rcv.finSeen && c.Readable() == 0 }
 
-// charge is the memory that the kernel accounts for n bytes of one packet.
+// charge is the memory that the kernel accounts for n bytes of one packet: the
+// headers' share is the same for every length.
 func (c *Conn) charge(n int) int64 {
-	full := int64(c.cfg.Truesize)
-	mss := int64(max(c.snd.mss, 1))
-	return max(full*int64(n)/mss, min(full, 768))
+	return int64(n) + max(int64(c.cfg.Truesize)-int64(c.snd.mss), 0)
 }
 
 // queueData takes the payload of a segment (tcp_data_queue).

@@ -38,6 +38,10 @@ func formatVersion() int { return len(migrations()) }
 // migrate brings the file to the newest format, each step in a transaction of
 // its own: a step that fails leaves the format before it.
 func (s *Store) migrate(ctx context.Context) error {
+	before, err := checkFormat(ctx, s.w, s.path)
+	if err != nil {
+		return err
+	}
 	for i, name := range migrations() {
 		text, err := migrationFiles.ReadFile(path.Join("migrations", name))
 		if err != nil {
@@ -46,6 +50,9 @@ func (s *Store) migrate(ctx context.Context) error {
 		if err := s.step(ctx, i+1, name, string(text)); err != nil {
 			return err
 		}
+	}
+	if 0 < before && before < formatVersion() {
+		s.migrated = before
 	}
 	return nil
 }
@@ -60,9 +67,6 @@ func (s *Store) step(ctx context.Context, version int, name, text string) error 
 		}
 		if _, err := tx.ExecContext(ctx, text); err != nil {
 			return err
-		}
-		if have > 0 && s.migrated == 0 {
-			s.migrated = have
 		}
 		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version))
 		return err

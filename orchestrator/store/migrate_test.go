@@ -180,6 +180,23 @@ func columns(t *testing.T, q sqlx.QueryerContext) map[string][]string {
 	return out
 }
 
+// A file that Open makes, or finds in the newest format, was not migrated.
+func TestNewFileIsNotMigrated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	for range 2 {
+		s, err := Open(context.Background(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from, to, ok := s.Migrated(); ok {
+			t.Errorf("migrated: %d to %d", from, to)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // An empty file holds nothing to read, and stays empty.
 func TestReadingAnEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.db")

@@ -68,13 +68,10 @@ func (q *macQueue) give(now vtime.Time) {
 // see ahead; control may use the places that data leave.
 func (n *Node) room(now vtime.Time, p *port, c Class) bool {
 	free := n.lookAt(now, p, c)
-	switch {
-	case !p.wire:
-		return free > 0 && p.mac[c].waiting() < n.cfg.QueueAhead
-	case c == Control:
-		return p.wireRoom(free, 0)
+	if p.wire {
+		return p.wireRoom(free, c)
 	}
-	return p.wireRoom(free, p.reserve())
+	return free > 0 && p.mac[c].waiting() < n.cfg.QueueAhead
 }
 
 // lookAt reads a queue's free space and draws the conclusions.

@@ -138,6 +138,11 @@ func (n *Node) elsewhere(p *port, c *controlItem) bool {
 // and what waits for it may have another way by now. (A radio gives up what it
 // cannot send; its blocks look for a route at their next BSYN.)
 func (n *Node) reroute(now vtime.Time, p *port) {
+	for i := 0; i < p.control.len(); i++ {
+		if c := p.control.at(i); c.kind == sendBSYN && n.followRoute(now, c.b) {
+			i-- // it is owed no more, or at another port
+		}
+	}
 	p.control.remove(func(c *controlItem) bool { return n.elsewhere(p, c) })
 	for i := 0; i < p.ring.len(); i++ {
 		for _, b := range (*p.ring.at(i)).blocks {

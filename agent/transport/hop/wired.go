@@ -9,7 +9,7 @@ import "github.com/hopbed/hopbed/netem/vtime"
 //
 // Control stands behind the data that are in the queue already, so the queue
 // is filled no further than the link needs (ahead), and its last places are
-// left to control (reserve).
+// left to control (reserve) where nobody else would take them.
 //
 // A round trip may be long beside the time that a block takes: the next block
 // is announced while the last round of the one before is being answered. (On
@@ -40,13 +40,24 @@ func (p *port) leastAhead(c *Config) int { return c.TxopPackets }
 // reserve is the number of the queue's places that data leave to control.
 func (p *port) reserve() int { return min(mostSpared, p.mac[Data].size/4) }
 
-// wireRoom reports whether a packet may be given to the wire; spare is the
-// number of places that it has to leave free.
-func (p *port) wireRoom(free, spare int) bool {
+// shared reports whether others' packets stand in the queue, too.
+func (p *port) shared(free int) bool { return p.mac[Data].size-free > p.mac[Data].waiting() }
+
+// wireRoom reports whether a packet of the class may be given to the wire. What
+// data leave to control in a queue that others fill, the others take: there data
+// compete for every place.
+func (p *port) wireRoom(free int, c Class) bool {
+	spare, most := 0, p.ahead.n
+	switch {
+	case c == Control:
+		most += p.reserve()
+	case !p.shared(free):
+		spare = p.reserve()
+	}
 	if free <= spare {
 		return false
 	}
-	if p.mac[Data].waiting() >= p.ahead.n+p.reserve()-spare {
+	if p.mac[Data].waiting() >= most {
 		p.ahead.limited = true
 		return false
 	}

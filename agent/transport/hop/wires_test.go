@@ -79,7 +79,8 @@ func (x *wire) send(p Packet) {
 	if p.To != x.to {
 		x.w.t.Fatalf("%v: node %d sends to %d through port %d, which leads to %d", x.w.now, x.from, p.To, x.port, x.to)
 	}
-	if spare := x.w.nodes[x.from].n.ports[x.port].reserve(); p.Class == Data && x.free() <= spare {
+	n := x.w.nodes[x.from].n
+	if spare := n.ports[x.port].reserve(); p.Class == Data && x.free() <= spare && x.w.opt.feedback == exactDone && !x.crowded && n.stats.DrainsTimedOut == 0 {
 		x.w.t.Fatalf("%v: node %d: data take the last %d places of port %d from control", x.w.now, x.from, x.free(), x.port)
 	}
 	x.queue = append(x.queue, frame{p.To, append([]byte(nil), p.Buf...)})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 
@@ -91,7 +92,8 @@ func (e *udpEndpoint) open(f proto.Flow) error {
 		if err != nil {
 			return err
 		}
-		e.sources = append(e.sources, &udpSource{node: e.node, flow: f, app: app, sock: s, port: port})
+		e.sources = append(e.sources, &udpSource{node: e.node, flow: f, app: app, sock: s, port: port,
+			random: rand.New(rand.NewPCG(uint64(f.ID), 0)), phaseOf: -1})
 	case proto.Destination:
 		s, err := openUDP(netip.AddrPortFrom(f.DstAddr, port), hopReceiveBuffer, 0)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,10 @@ type udpSource struct {
 	// window is the board's queue, for a source that saturates it.
 	window *board.Window
 	pace   drainPace
+	// The part of interval phaseOf after which its datagram is due.
+	random  *rand.Rand
+	phase   float64
+	phaseOf int64
 
 	mu      sync.Mutex
 	app     *workload.Source
@@ -90,9 +95,24 @@ func (s *udpSource) due(now, begun vtime.Time, size int) int {
 	interval := rate.TxTime(vtime.Bytes(size))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k := int64(now.Sub(begun) / interval)
+	if now >= s.moment(begun, interval, k) {
+		k++
+	}
 	// Those that the kernel refused were due, too: a constant rate does not
 	// make up for them.
-	return int(int64(now.Sub(begun)/interval) + 1 - s.seq - s.refused)
+	return int(k - s.seq - s.refused)
+}
+
+// moment is when datagram k of a constant rate is due: at a random moment of the
+// k-th interval. Flows of one rate would stay in phase otherwise, and one of
+// them would meet every full queue (Floyd and Jacobson, On Traffic Phase Effects
+// in Packet-Switched Gateways, 1992).
+func (s *udpSource) moment(begun vtime.Time, interval vtime.Duration, k int64) vtime.Time {
+	if k != s.phaseOf {
+		s.phase, s.phaseOf = s.random.Float64(), k
+	}
+	return begun.Add(vtime.Duration(k)*interval + vtime.Duration(s.phase*float64(interval)))
 }
 
 // next is when the source has something to do again.
@@ -103,7 +123,7 @@ func (s *udpSource) next(now, begun vtime.Time, size int) vtime.Time {
 		defer s.mu.Unlock()
 		// Sleeping is accurate to about a millisecond, so short intervals are
 		// sent several at once.
-		return vtime.Max(begun.Add(vtime.Duration(s.seq+s.refused)*interval), now.Add(vtime.Millisecond))
+		return vtime.Max(s.moment(begun, interval, s.seq+s.refused), now.Add(vtime.Millisecond))
 	}
 	if s.window != nil {
 		return now.Add(s.pace.pause(now))

@@ -19,6 +19,7 @@ type wireQueue struct {
 	window *board.Window
 	places []uint32 // of Hop's frames in the queue or on their way to it, oldest first
 	lost   uint64
+	short  bool // Hop has asked for room in a queue that is nearly full
 }
 
 func newWireQueue(b transport.Board, q int) *wireQueue {
@@ -29,10 +30,13 @@ func newWireQueue(b transport.Board, q int) *wireQueue {
 func gone(s board.State) uint32 { return s.Left - s.Overflow }
 
 func (w *wireQueue) free(now vtime.Time) int {
-	if w.board.State(w.q).Limit >= board.Unlimited {
+	s := w.board.State(w.q)
+	if s.Limit >= board.Unlimited {
 		return hop.Unlimited
 	}
-	return w.window.Free(now)
+	free := w.window.Free(now)
+	w.short = free < max(1, s.Limit/4)
+	return free
 }
 
 func (w *wireQueue) sending(now vtime.Time) {
@@ -77,14 +81,15 @@ const lookShared = 2 * vtime.Millisecond
 
 // watch asks to be woken when half of Hop's frames have left, or the last one.
 func (w *wireQueue) watch(now vtime.Time) vtime.Duration {
-	own := len(w.places)
-	if own == 0 {
-		return 0
-	}
+	own, short := len(w.places), w.short
+	w.short = false
 	s := w.board.State(w.q)
 	flying := w.window.InFlight(now)
-	if s.Queued+flying > own {
+	switch {
+	case s.Queued+flying > own && (own > 0 || short):
 		return lookShared
+	case own == 0:
+		return 0
 	}
 	if flying == 0 && !w.board.Watch(w.q, own/2) {
 		return 0

@@ -137,6 +137,16 @@ func TestWatchingAWire(t *testing.T) {
 	if d := w.watch(now); d != 0 {
 		t.Errorf("all have left: %v", d)
 	}
+	b.arrive(100)
+	if d := w.watch(now); d != 0 {
+		t.Errorf("strangers only, and Hop has nothing: look again after %v", d)
+	}
+	if w.free(now) != 0 {
+		t.Error("a full queue has room")
+	}
+	if d := w.watch(now); d != lookShared {
+		t.Errorf("strangers only, and Hop waits for room: look again after %v", d)
+	}
 }
 
 // A radio's queues and those of wires are told apart, and what one reports does

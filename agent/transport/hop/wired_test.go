@@ -126,6 +126,23 @@ func TestAheadFollowsTheDriver(t *testing.T) {
 	}
 }
 
+// TestCrowdedWire: beside a transport that leaves but one place of the queue free
+// a flow goes on; what it would leave to control, the other takes.
+func TestCrowdedWire(t *testing.T) {
+	w := wired(t, 2, testConfig(), wireOptions{rate: 10 * vtime.MbitPerSecond, delay: 5 * vtime.Millisecond, limit: 40})
+	k := w.open(0, 1, 1, -1, FlowOptions{})
+	w.run(vtime.Time(vtime.Second), nil)
+	x := w.wires[0][0]
+	x.spared = 1
+	before := w.nodes[1].n.Delivered(k)
+	w.run(vtime.Time(21*vtime.Second), nil)
+	got := float64(w.nodes[1].n.Delivered(k)-before) * 8 / 20e6
+	t.Logf("%.2f of 10 Mb/s beside a transport that fills the queue", got)
+	if got < 0.5 {
+		t.Errorf("%.2f of 10 Mb/s beside a transport that fills the queue", got)
+	}
+}
+
 // TestRouteAwayFromAWireThatIsDown: blocks, announcements and answers that wait
 // for a wire that has gone down take the radio as soon as the routes do.
 func TestRouteAwayFromAWireThatIsDown(t *testing.T) {

@@ -19,6 +19,7 @@ type wire struct {
 	avoid    bool // the neighbour is reached by radio just now
 	lastDue  vtime.Time
 	crowded  bool
+	spared   int // > 0: another transport fills the queue again and again but for so many places
 	sent     int // packets of the node
 	most     int // of its packets in the queue
 }
@@ -127,6 +128,9 @@ func (x *wire) serve() {
 		}
 		x.serve()
 		x.w.flush(x.w.nodes[x.from])
+		if x.spared > 0 {
+			x.crowd(x.free() - x.spared)
+		}
 	})
 }
 

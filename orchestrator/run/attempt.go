@@ -116,12 +116,13 @@ func outcome(rec *store.RunRecord) Outcome {
 		return out
 	}
 	var g []float64
-	for _, f := range rec.Flows {
+	for i := range rec.Flows {
+		f := &rec.Flows[i]
 		if !f.GoodputBps.OK {
 			continue
 		}
 		g = append(g, f.GoodputBps.V)
-		out.SumBP += f.GoodputBps.V
+		out.SumBP += f.AggregateBps(&rec.Run)
 		if f.StarvedBelow(StarvedBPS) {
 			out.Starved++
 		}

@@ -210,6 +210,23 @@ func (f *Flow) MeasuredS(r *Run) float64 {
 	return math.Max(0, to-from)
 }
 
+// Throughout tells that the flow was meant to run in the whole of the measured
+// interval.
+func (f *Flow) Throughout(r *Run) bool {
+	return math.Abs(f.MeasuredS(r)-r.DurationS) <= 1e-9*r.DurationS
+}
+
+// AggregateBps is what the flow adds to the aggregate of its run: what it
+// delivered over the whole of the measured interval, which is its goodput where
+// it was meant to run throughout. Goodputs over different parts of the interval
+// have no sum.
+func (f *Flow) AggregateBps(r *Run) float64 {
+	if f.Throughout(r) {
+		return f.GoodputBps.V
+	}
+	return f.GoodputBps.V * f.MeasuredS(r) / r.DurationS
+}
+
 // Goodput returns 8 × bytes / seconds, the definition of goodput_bps.
 func Goodput(bytes int64, seconds float64) Opt[float64] {
 	if seconds <= 0 {

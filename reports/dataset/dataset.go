@@ -237,6 +237,26 @@ func (r *Rep) Goodputs() []float64 {
 	return x
 }
 
+// Aggregates returns what each flow adds to the aggregate, in b/s.
+func (r *Rep) Aggregates() []float64 {
+	x := make([]float64, len(r.Flows))
+	for i := range r.Flows {
+		x[i] = r.Flows[i].AggregateBps(&r.Run)
+	}
+	return x
+}
+
+// Throughout tells that every flow was meant to run in the whole of the measured
+// interval.
+func (r *Rep) Throughout() bool {
+	for i := range r.Flows {
+		if !r.Flows[i].Throughout(&r.Run) {
+			return false
+		}
+	}
+	return true
+}
+
 // StarvedShare is the share of the flows that starved: their goodput is below
 // stats.StarvedBelowBps, and they are no transfers that completed. NaN without
 // flows.
@@ -288,7 +308,8 @@ type Summary struct {
 	Goodput   stats.Summary
 	// Completion describes sized flows; it is nil unless the group is sized.
 	Completion *Completion
-	// AggregateBps is the sum of the goodputs of a repetition, Jain its index
+	// AggregateBps is what all flows of a repetition delivered over its measured
+	// interval, Jain the index of their goodputs
 	// and StarvedShare its share of flows that starved; each is the mean over
 	// repetitions, NaN when there is none.
 	AggregateBps float64
@@ -314,7 +335,7 @@ func (s *Series) Summary() Summary {
 	for i := range s.Reps {
 		x := s.Reps[i].Goodputs()
 		all = append(all, x...)
-		aggregate = append(aggregate, stats.Sum(x))
+		aggregate = append(aggregate, stats.Sum(s.Reps[i].Aggregates()))
 		jain = append(jain, stats.Jain(x))
 		starved = append(starved, s.Reps[i].StarvedShare())
 		for _, f := range s.Reps[i].Flows {

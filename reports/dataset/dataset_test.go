@@ -283,3 +283,34 @@ func TestTopologyAndAirtime(t *testing.T) {
 		}
 	}
 }
+
+// Flows one after the other over a link share its capacity: their goodputs, each
+// over its own time, have no sum.
+func TestAggregateOfFlowsAtDifferentTimes(t *testing.T) {
+	r := Rep{Run: store.Run{Repetition: 1, Seed: 1, WarmupS: 0.2, DurationS: 0.8}}
+	for i, at := range [][2]float64{{0, 0.4}, {0.4, 0.6}, {0.6, 1}} { // of which 0.2, 0.2 and 0.4 s are measured
+		r.Flows = append(r.Flows, store.Flow{Flow: i, StartS: at[0], StopS: at[1], GoodputBps: store.Some(10e6)})
+	}
+	s := Series{Transport: "hop", Reps: []Rep{r}}
+	if got := s.Summary().AggregateBps; math.Abs(got-10e6) > 1 {
+		t.Errorf("aggregate %g, want the capacity", got)
+	}
+	if got := s.SummariseReps().Aggregate.Median; math.Abs(got-10e6) > 1 {
+		t.Errorf("sweep: aggregate %g", got)
+	}
+	half := s
+	half.Reps = []Rep{r}
+	half.Reps[0].Flows = []store.Flow{r.Flows[0], r.Flows[1]}
+	if c := Compare(&s, &half, 1); math.Abs(c.Aggregate.Value-2) > 1e-6 {
+		t.Errorf("ratio of aggregates %v", c.Aggregate)
+	}
+	if r.Throughout() {
+		t.Error("the flows are said to run throughout")
+	}
+	for i := range r.Flows {
+		r.Flows[i].StartS, r.Flows[i].StopS = 0, 1
+	}
+	if !r.Throughout() || s.Summary().AggregateBps != 30e6 {
+		t.Errorf("throughout: %v, %g", r.Throughout(), s.Summary().AggregateBps)
+	}
+}

@@ -107,7 +107,7 @@ func Compare(a, b *Series, seed uint64) Ratios {
 	r.Q3 = stats.Ratio(p.A, p.B, seed, quantile(0.75))
 	if !r.Sized {
 		r.Mean = stats.Ratio(p.A, p.B, seed, stats.Mean)
-		r.Aggregate = stats.Ratio(p.A, p.B, seed, stats.Sum)
+		r.Aggregate = stats.Ratio(aggregates(p.a), aggregates(p.b), seed, stats.Sum)
 	}
 	r.PerRepetition = stats.MedianRatio(p.A, p.B, seed, stats.Median)
 	if r.Sized {
@@ -122,6 +122,14 @@ func Compare(a, b *Series, seed uint64) Ratios {
 		r.Each = append(r.Each, one.Value)
 	}
 	return r
+}
+
+func aggregates(reps []Rep) stats.Blocks {
+	b := make(stats.Blocks, len(reps))
+	for i := range reps {
+		b[i] = reps[i].Aggregates()
+	}
+	return b
 }
 
 // HopRow compares the flows of one hop count.

@@ -13,7 +13,7 @@ type Quantity string
 
 // The quantities. Each has one value in a repetition.
 const (
-	QuantityGoodput        Quantity = "goodput"             // sum over flows, b/s
+	QuantityGoodput        Quantity = "goodput"             // of all flows over the measured interval, b/s
 	QuantityCompletionTime Quantity = "completion_time"     // mean over sized flows, s
 	QuantityRetransmitted  Quantity = "retransmitted_share" // of the bytes that the sources sent, sums over flows
 	QuantityRTT            Quantity = "rtt"                 // mean of the sources' smoothed round-trip times, s
@@ -89,7 +89,7 @@ func (s *Set) measure(ctx context.Context, transport string, r *Rep) (*repValues
 	if r.Sized {
 		v.completion = stats.Mean(times)
 	} else {
-		v.goodput = stats.Sum(r.Goodputs())
+		v.goodput = stats.Sum(r.Aggregates())
 		if len(r.Flows) > 1 {
 			v.jain = stats.Jain(r.Goodputs())
 		}

@@ -46,7 +46,7 @@ func (s *Series) SummariseReps() PointSummary {
 		if r.Sized {
 			p.AtLeast = p.AtLeast || Completions(s.Reps[i : i+1]).AtLeast[1]
 		} else {
-			aggregate = append(aggregate, stats.Sum(r.Goodputs()))
+			aggregate = append(aggregate, stats.Sum(r.Aggregates()))
 		}
 	}
 	p.Flow, p.Aggregate = stats.Summarise(flow), stats.Summarise(aggregate)

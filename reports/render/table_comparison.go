@@ -19,7 +19,7 @@ var quantityWords = map[dataset.Quantity]struct {
 	unit         string // of JSON's values
 	format       func(float64) string
 }{
-	dataset.QuantityGoodput:        {"goodput", "Goodput, sum over flows", "bps", rate},
+	dataset.QuantityGoodput:        {"goodput", "Goodput of all flows, over the measured interval", "bps", rate},
 	dataset.QuantityCompletionTime: {"completion time", "Completion time, mean over flows", "s", figure.Seconds},
 	dataset.QuantityRetransmitted:  {"sent again", "Share of bytes that were sent again", "share", finePercent},
 	dataset.QuantityRTT:            {"RTT", "Mean smoothed round-trip time of the sources", "s", figure.Seconds},

@@ -165,9 +165,25 @@ func (g *Group) short() []string {
 		out = append(out, "These transports ran at once and shared the channel: each met the other, not the same conditions, so there is no ratio between them, and airtime is that of a node, not of a transport.")
 	}
 	if !g.Data.Sized && g.someSized() {
-		out = append(out, "Some flows have a fixed amount of data: their goodput is that amount over the measured interval, however fast they were. Completion times are in the table flows of the database.")
+		out = append(out, "Some flows have a fixed amount of data: their goodput is what of it arrived in the measured interval, over the part of that from their start to their stop, however fast they were. Completion times are in the table flows of the database.")
+	}
+	if !g.Data.Sized && !g.throughout() {
+		out = append(out, "Some flows ran in a part of the measured interval only, and a goodput is over the flow’s part. The aggregate is over the whole interval; Jain’s index compares flows that may not have met.")
 	}
 	return out
+}
+
+// throughout tells that every flow was meant to run in the whole of the measured
+// interval.
+func (g *Group) throughout() bool {
+	for i := range g.Data.Series {
+		for j := range g.Data.Series[i].Reps {
+			if !g.Data.Series[i].Reps[j].Throughout() {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // someSized tells that some flow has a fixed amount of data.
@@ -215,9 +231,9 @@ func (r *Report) definitions() []definition {
 func definitions() []definition {
 	return []definition{
 		{"goodput", "Application bytes that arrived at the destination within the measured interval, times 8, over its length; of a flow with a start or stop of its own, over the part of the interval in which it was meant to run. Headers, repetitions, connection set-up and the warm-up do not count. A flow that got nothing through has a goodput of 0 and stays in every statistic."},
-		{"completion time", "Of flows with a fixed amount of data: from a flow’s start until its last byte arrived. Such flows are compared by it and not by goodput, which would be their size over the measured interval however fast they were. A flow that had not completed counts with the time until its run ended; a quantile that rests on such a flow is marked ≥. The speed-up is the baseline’s time over the transport’s; ≥ and ≤ mark one that rests on such flows of one side, and it is not known when both sides do. Its interval does not cover that."},
+		{"completion time", "Of flows with a fixed amount of data: from a flow’s start until its last byte arrived. Such flows are compared by it and not by goodput, which would be the same however fast they were. A flow that had not completed counts with the time until its run ended; a quantile that rests on such a flow is marked ≥. The speed-up is the baseline’s time over the transport’s; ≥ and ≤ mark one that rests on such flows of one side, and it is not known when both sides do. Its interval does not cover that."},
 		{"quartiles, median, mean", "Over all flows of all valid repetitions together. Quantiles interpolate linearly between order statistics at (n − 1)p (definition 7 of Hyndman and Fan)."},
-		{"aggregate, Jain’s index, starved", "Taken within each repetition, then averaged. Aggregate: sum of the flows’ goodputs. Jain’s index: (Σx)² / (n Σx²), 1 when all flows get the same, 1/n when one gets everything. Starved: share of flows below " + rate(stats.StarvedBelowBps) + ", transfers that completed aside."},
+		{"aggregate, Jain’s index, starved", "Taken within each repetition, then averaged. Aggregate: what all flows delivered, over the measured interval; the sum of their goodputs where all run throughout. Jain’s index: (Σx)² / (n Σx²), 1 when all flows get the same, 1/n when one gets everything. Starved: share of flows below " + rate(stats.StarvedBelowBps) + ", transfers that completed aside."},
 		{"sent again", "Retransmitted over sent bytes, as far as the transport reports both."},
 		{"set-up", "Median time from a flow’s start until its connection stood, of the flows that have one. It is no part of the goodput."},
 		{"corrupt", "Blocks or bytes whose content was not what the source sent, of the transports that check."},
@@ -228,7 +244,7 @@ func definitions() []definition {
 		{"airtime", "Within the measured interval, by the medium’s own account."},
 		{"verdict", "matches: our value fulfils the threshold that was fixed before. same direction: it does not, or there is none, but it is on the same side of “no difference” as the source. differs: it is on the other side. not testable: the reason is given. A shortened campaign tests nothing."},
 		{"back end", "netns: " + dataset.BackendMeaning("netns") + ". sim: " + dataset.BackendMeaning("sim") + "."},
-		{"comparison", "Of the same points, repetitions and seeds. Goodput and counts are sums over the flows of a repetition, the round-trip time is the mean of the sources’ smoothed one over the samples of the measured interval, the share sent again and the time-outs are of the whole run. Model over kernel, where these are the sides. " + dataset.CountRule + " " + dataset.FlowRule},
+		{"comparison", "Of the same points, repetitions and seeds. Goodput is the aggregate, counts are sums over the flows of a repetition, the round-trip time is the mean of the sources’ smoothed one over the samples of the measured interval, the share sent again and the time-outs are of the whole run. Model over kernel, where these are the sides. " + dataset.CountRule + " " + dataset.FlowRule},
 		{"pooling", "Results of different back ends or campaigns are never pooled, and invalid runs never counted."},
 	}
 }

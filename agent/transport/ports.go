@@ -4,10 +4,8 @@ package transport
 const (
 	// HopPort is the UDP port of every node's Hop.
 	HopPort = 4410
-	// RelayPort is the TCP port of every node's hop-by-hop TCP relay.
-	RelayPort = 4411
-	// FlowPort is the port at which the destination of flow 0 listens; flow f
-	// has FlowPort+f.
+	// FlowPort is the port at which the destination of flow 0 listens, and its
+	// relays do if it has any; flow f has FlowPort+f.
 	FlowPort = 20000
 	// MaxFlows is the number of flows that have a port: below the usual range
 	// of ephemeral ports (net.ipv4.ip_local_port_range, from 32768).

@@ -41,7 +41,7 @@ var strict = []string{"-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:
 
 // plain keeps Wireshark from guessing what the content of our flows might be: it
 // would take some of the test pattern for Thrift or another protocol.
-var plain = []string{"-d", "tcp.port==20000-32767,data", "-d", "udp.port==20000-32767,data", "-d", "tcp.port==4411,data", "-d", "udp.port==4410,data"}
+var plain = []string{"-d", "tcp.port==20000-32767,data", "-d", "udp.port==20000-32767,data", "-d", "udp.port==4410,data"}
 
 // Fields returns the fields of the packets of a file that a display filter
 // selects ("" = all), one row a packet. A field that occurs several times is

@@ -28,7 +28,7 @@ const DefaultBuffer = 1 * vtime.MiB
 // buffer for which an eighth is asked holds at most a quarter of payload.
 const (
 	ringShare   = 2 // the relay's own buffer: a half, less a piece that is being written
-	socketShare = 8 // each of the two sockets
+	socketShare = 8 // each of the relay's two sockets
 )
 
 // minBuffer keeps the socket buffers above a few segments.
@@ -87,13 +87,9 @@ func socketOptions(f *proto.Flow, send, receive bool) sock.Options {
 // endpoint is the node's part in all hop-by-hop flows.
 type endpoint struct {
 	node     *transport.Node
-	listener *net.TCPListener
 	setups   []proto.FlowSetup
 	sources  []*sock.Source
-	sinks    map[uint32]*sock.Sink
-	relays   map[uint32]*flow
-	order    []uint32 // of sinks and relays, for results
-	flows    map[uint32]proto.Flow
+	incoming []*incoming
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -101,73 +97,74 @@ type endpoint struct {
 	sched  transport.Schedule
 }
 
-// Open listens on the relay port if a flow comes through or ends here.
+// incoming is a flow that comes through this node or ends here. It has a listener
+// of its own, since the kernel takes the bound and the scale of a connection's
+// window from the listener's buffer when the SYN comes (tcp_openreq_init_rwin),
+// and a larger buffer of the accepted connection raises neither.
+type incoming struct {
+	flow     proto.Flow
+	listener *net.TCPListener
+	sink     *sock.Sink // at the destination
+	relay    *flow      // at a relay
+}
+
+func (in *incoming) sample(now vtime.Time) (proto.Sample, bool) {
+	if in.sink != nil {
+		return in.sink.Sample(now)
+	}
+	return in.relay.sample(now)
+}
+
+// Open listens on the port of each flow that comes through or ends here.
 func (Driver) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, error) {
-	e := &endpoint{node: n, sinks: make(map[uint32]*sock.Sink), relays: make(map[uint32]*flow), flows: make(map[uint32]proto.Flow)}
+	e := &endpoint{node: n}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	if err := e.open(flows); err != nil {
-		return nil, errors.Join(err, e.Close())
+	for _, f := range flows {
+		if err := e.add(f); err != nil {
+			w := *proto.AsError(errors.Join(err, e.Close()), proto.CodeSystem)
+			w.What = fmt.Sprintf("flow %d: %s", f.ID, w.What)
+			return nil, &w
+		}
 	}
 	return e, nil
 }
 
-func (e *endpoint) open(flows []proto.Flow) error {
-	listen := sock.Options{}
-	incoming := false
-	for _, f := range flows {
-		if err := e.add(f); err != nil {
-			w := *proto.AsError(err, proto.CodeSystem)
-			w.What = fmt.Sprintf("flow %d: %s", f.ID, w.What)
-			return &w
-		}
-		if side, _ := e.node.Side(&f); side != proto.Source {
-			incoming = true
-			// A connection's first window is given before its flow is known, so the
-			// listener has the smallest buffer of all; an accepted connection then
-			// gets its own.
-			if r := bound(&f) / socketShare; listen.ReceiveBuffer == 0 || r < listen.ReceiveBuffer {
-				listen.ReceiveBuffer = r
-			}
-		}
-	}
-	if !incoming {
-		return nil
-	}
-	l, err := sock.Listen(netip.AddrPortFrom(e.node.Addr, transport.RelayPort), listen)
-	if err != nil {
-		return err
-	}
-	e.listener = l
-	return nil
-}
-
 // add prepares one flow, trying its options on a socket.
 func (e *endpoint) add(f proto.Flow) error {
-	id := uint32(f.ID)
-	e.flows[id] = f
 	side, _ := e.node.Side(&f)
 	if side == proto.Destination {
+		// A relay's bound is not the destination's: that is an ordinary receiver,
+		// which reads at once, and the kernel tunes its buffer.
 		opt := socketOptions(&f, false, false)
-		// The listener's bound is for relays; a destination reads at once.
-		opt.ReceiveBuffer = bound(&f) / 2
-		e.sinks[id] = sock.NewSink(e.node, f, opt)
-		e.order = append(e.order, id)
-		return e.try(f, side, opt)
+		in, err := e.listen(f, opt)
+		if err != nil {
+			return err
+		}
+		in.sink = sock.NewSink(e.node, f, opt)
+		setup, err := sock.SetupOf(in.listener, f.ID, side)
+		e.setups = append(e.setups, setup)
+		return err
 	}
 	next, err := e.nextHop(&f)
 	if err != nil {
 		return err
 	}
-	opt := socketOptions(&f, side == proto.Relay, false)
+	if side == proto.Relay {
+		if err := e.try(f, side, socketOptions(&f, true, true)); err != nil {
+			return err
+		}
+		in, err := e.listen(f, socketOptions(&f, false, true))
+		if err != nil {
+			return err
+		}
+		in.relay = newFlow(e, f, next)
+		return nil
+	}
+	opt := socketOptions(&f, false, false)
 	if err := e.try(f, side, opt); err != nil {
 		return err
 	}
-	if side == proto.Relay {
-		e.relays[id] = newFlow(e, f, next)
-		e.order = append(e.order, id)
-		return nil
-	}
-	h := Header{Flow: id, Src: uint32(f.Src), Dst: uint32(f.Dst)}
+	h := Header{Flow: uint32(f.ID), Src: uint32(f.Src), Dst: uint32(f.Dst)}
 	s, err := sock.NewSource(e.node, f, opt, next, h.Append(nil))
 	if err != nil {
 		return err
@@ -175,6 +172,20 @@ func (e *endpoint) add(f proto.Flow) error {
 	e.sources = append(e.sources, s)
 	return nil
 }
+
+// listen makes the listener of a flow.
+func (e *endpoint) listen(f proto.Flow, opt sock.Options) (*incoming, error) {
+	l, err := sock.Listen(netip.AddrPortFrom(e.node.Addr, port(&f)), opt)
+	if err != nil {
+		return nil, err
+	}
+	in := &incoming{flow: f, listener: l}
+	e.incoming = append(e.incoming, in)
+	return in, nil
+}
+
+// port is the flow's port, the same at every node that listens for it.
+func port(f *proto.Flow) uint16 { return uint16(transport.FlowPort + f.ID) }
 
 // try applies the options to a socket, so that what the kernel lacks is known
 // before the run.
@@ -209,7 +220,7 @@ func (e *endpoint) neighbour(f *proto.Flow, step int) (netip.Addr, error) {
 
 func (e *endpoint) nextHop(f *proto.Flow) (netip.AddrPort, error) {
 	a, err := e.neighbour(f, +1)
-	return netip.AddrPortFrom(a, transport.RelayPort), err
+	return netip.AddrPortFrom(a, port(f)), err
 }
 
 // Setups returns what the kernel took.
@@ -218,14 +229,13 @@ func (e *endpoint) Setups() []proto.FlowSetup { return e.setups }
 // Start schedules the flows.
 func (e *endpoint) Start(sched transport.Schedule) error {
 	e.sched = sched
-	for _, s := range e.sinks {
-		s.Begin(sched)
-	}
-	for _, r := range e.relays {
-		r.begin(sched)
-	}
-	if e.listener != nil {
-		e.wg.Go(e.accept)
+	for _, in := range e.incoming {
+		if in.sink != nil {
+			in.sink.Begin(sched)
+		} else {
+			in.relay.begin(sched)
+		}
+		e.wg.Go(func() { e.accept(in) })
 	}
 	for _, s := range e.sources {
 		e.wg.Go(func() { s.Run(e.ctx, sched) })
@@ -233,18 +243,18 @@ func (e *endpoint) Start(sched transport.Schedule) error {
 	return nil
 }
 
-func (e *endpoint) accept() {
+func (e *endpoint) accept(in *incoming) {
 	for {
-		c, err := e.listener.AcceptTCP()
+		c, err := in.listener.AcceptTCP()
 		if err != nil {
 			if e.ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
-				e.node.Log("warn", fmt.Sprintf("relay: accept: %v", err))
+				e.node.Log("warn", fmt.Sprintf("flow %d: accept: %v", in.flow.ID, err))
 				time.Sleep(10 * time.Millisecond) // out of descriptors: not at once again
 				continue
 			}
 			return
 		}
-		e.wg.Go(func() { e.serve(c) })
+		e.wg.Go(func() { e.serve(in, c) })
 	}
 }
 
@@ -252,8 +262,8 @@ func (e *endpoint) accept() {
 // first segment, which may have to be repeated several times.
 const headerWithin = 60 * time.Second
 
-// serve hands a connection to its flow.
-func (e *endpoint) serve(c *net.TCPConn) {
+// serve takes a connection of a flow, if its header says so.
+func (e *endpoint) serve(in *incoming, c *net.TCPConn) {
 	cancel := context.AfterFunc(e.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer cancel()
 	// Fails only on a closed connection, which the read reports.
@@ -266,21 +276,21 @@ func (e *endpoint) serve(c *net.TCPConn) {
 		}
 		return
 	}
-	f, known := e.flows[h.Flow]
-	if !known || int(h.Src) != f.Src || int(h.Dst) != f.Dst {
-		refuse(c, e.node.Name, fmt.Sprintf("flow %d from %d to %d is not known here", h.Flow, h.Src, h.Dst))
+	f := &in.flow
+	if int(h.Flow) != f.ID || int(h.Src) != f.Src || int(h.Dst) != f.Dst {
+		refuse(c, e.node.Name, fmt.Sprintf("flow %d from %d to %d came where flow %d from %d to %d does", h.Flow, h.Src, h.Dst, f.ID, f.Src, f.Dst))
 		return
 	}
-	prev, err := e.neighbour(&f, -1)
+	prev, err := e.neighbour(f, -1)
 	if from := c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap(); err != nil || from != prev {
 		refuse(c, e.node.Name, fmt.Sprintf("flow %d does not come from %v", h.Flow, from))
 		return
 	}
-	if s := e.sinks[h.Flow]; s != nil {
-		s.Receive(e.ctx, c)
+	if in.sink != nil {
+		in.sink.Receive(e.ctx, c)
 		return
 	}
-	e.relays[h.Flow].run(e.ctx, c)
+	in.relay.run(e.ctx, c)
 }
 
 // Sample appends one sample per flow and side.
@@ -290,14 +300,8 @@ func (e *endpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 			to = append(to, sample)
 		}
 	}
-	for _, id := range e.order {
-		if s := e.sinks[id]; s != nil {
-			if sample, ok := s.Sample(now); ok {
-				to = append(to, sample)
-			}
-			continue
-		}
-		if sample, ok := e.relays[id].sample(now); ok {
+	for _, in := range e.incoming {
+		if sample, ok := in.sample(now); ok {
 			to = append(to, sample)
 		}
 	}
@@ -307,11 +311,11 @@ func (e *endpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 // Stop aborts every connection.
 func (e *endpoint) Stop() {
 	e.cancel()
-	for _, s := range e.sinks {
-		s.Halt()
-	}
-	if e.listener != nil {
-		_ = e.listener.Close() // fails only when it is closed already
+	for _, in := range e.incoming {
+		if in.sink != nil {
+			in.sink.Halt()
+		}
+		_ = in.listener.Close() // fails only when it is closed already
 	}
 	e.wg.Wait()
 }
@@ -322,11 +326,11 @@ func (e *endpoint) Results() []proto.FlowResult {
 	for _, s := range e.sources {
 		out = append(out, s.Result())
 	}
-	for _, id := range e.order {
-		if s := e.sinks[id]; s != nil {
-			out = append(out, s.Result())
+	for _, in := range e.incoming {
+		if in.sink != nil {
+			out = append(out, in.sink.Result())
 		} else {
-			out = append(out, e.relays[id].outcome())
+			out = append(out, in.relay.outcome())
 		}
 	}
 	return out

@@ -42,10 +42,9 @@ func (n *Net) connConfigs(f *proto.Flow, cc string, perHop, first, last bool) (m
 		if !first {
 			fixBuffer(&maker.SendBuffer, &maker.SendBufferMax, socket)
 		}
-		if last {
-			socket = relayBound(f) / ringShare // a destination reads at once
+		if !last { // the destination is an ordinary receiver
+			fixBuffer(&listener.RecvBuffer, &listener.RecvBufferMax, socket)
 		}
-		fixBuffer(&listener.RecvBuffer, &listener.RecvBufferMax, socket)
 	}
 	if err := maker.Validate(); err != nil {
 		return maker, listener, err

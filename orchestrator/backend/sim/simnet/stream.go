@@ -47,7 +47,7 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 	s.meter = workload.NewMeter(s.from, s.to, f.Workload.Size)
 	path, port := []int{f.Src, f.Dst}, transport.FlowPort+f.ID
 	if perHop {
-		s.header, port = relayHeader, transport.RelayPort
+		s.header = relayHeader
 		if path = f.Path; len(path) < 2 {
 			return nil, fmt.Errorf("the path has %d nodes: hop-by-hop TCP needs the nodes from source to destination", len(path))
 		}

@@ -38,13 +38,52 @@ func (c carrier) Send(from, to int, _ hop.Port, class hop.Class, buf []byte) boo
 	return c.net.emit(from, p, buf)
 }
 
-// hopLeft tells a node's Hop that a packet has left one of its queues: its own,
-// or another's (a bridge's, or another transport's), which makes room all the
-// same.
-func (n *Net) hopLeft(now vtime.Time, node int, port hop.Port, p *packet) {
+// hopLeft tells a node's Hop that a packet has left its radio's queue: its own, or
+// one that the node passes on as a bridge, which makes room all the same.
+func (n *Net) hopLeft(now vtime.Time, node int, p *packet) {
 	own := 0
 	if p.hop && int(p.src) == node {
 		own = 1
 	}
-	n.hop.TxDone(now, node, port, simhop.ClassOf(p.ac), own)
+	n.hop.TxDone(now, node, hop.RadioPort, simhop.ClassOf(p.ac), own)
+}
+
+// reaction is the time until a node's Hop knows what has left a wire's queue: an
+// agent has to be woken. A wire may carry a burst in one instant (a trace), which
+// nobody could refill meanwhile. It is shorter than any saturating source's, so
+// that Hop, which keeps a few packets in the queue only, comes first.
+const reaction = 50 * vtime.Microsecond
+
+// departures are the packets that have left a wire's queue and that the node's
+// Hop does not know of yet.
+type departures struct {
+	w         *port
+	own       int
+	others    bool
+	scheduled bool
+}
+
+func (d *departures) note(now vtime.Time, w *port, p *packet) {
+	if p.hop && int(p.src) == w.node {
+		d.own++
+	} else {
+		d.others = true
+	}
+	if !d.scheduled {
+		d.w, d.scheduled = w, true
+		w.net.eng.Schedule(now.Add(reaction), d, uint64(w.node))
+	}
+}
+
+// Fire implements des.Handler: Hop is told.
+func (d *departures) Fire(now vtime.Time, _ uint64) {
+	own, others, x := d.own, d.others, d.w.net.hop
+	d.own, d.others, d.scheduled = 0, false, false
+	port := hop.Port(d.w.number)
+	if others {
+		x.TxDone(now, d.w.node, port, hop.Data, 0)
+	}
+	if own > 0 {
+		x.TxDone(now, d.w.node, port, hop.Data, own)
+	}
 }

@@ -262,7 +262,7 @@ func (n *Net) forward(node int, p *packet) {
 func (n *Net) Done(now vtime.Time, f *wifi.Frame, o wifi.Outcome) {
 	p := f.Payload.(*packet)
 	if p.hop {
-		n.hopLeft(now, f.Src, hop.RadioPort, p)
+		n.hopLeft(now, f.Src, p)
 		n.freePacket(p)
 		return
 	}

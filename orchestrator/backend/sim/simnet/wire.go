@@ -3,7 +3,6 @@ package simnet
 import (
 	"fmt"
 
-	"github.com/hopbed/hopbed/agent/transport/hop"
 	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -47,6 +46,7 @@ type port struct {
 	pipe       *pipe.Pipe
 	cfg        *pipe.Config
 	udp        saturation
+	left       departures
 }
 
 // out is a resolved Egress; next is unresolved, noNeighbour, or a node.
@@ -140,11 +140,10 @@ func (w *port) Drop(_ vtime.Time, k *pipe.Packet, _ pipe.Cause) {
 // Clone implements pipe.Cloner: the second copy of a duplicated packet.
 func (w *port) Clone(payload any) any { return w.net.copyPacket(payload.(*packet)) }
 
-// Left implements pipe.Leaver: there is room again. Hop is told first, because it
-// keeps a few packets in the queue only and a saturating flow takes all there is.
+// Left implements pipe.Leaver: there is room again.
 func (w *port) Left(now vtime.Time, k *pipe.Packet) {
 	if w.net.hop != nil {
-		w.net.hopLeft(now, w.node, hop.Port(w.number), k.Payload.(*packet))
+		w.left.note(now, w, k.Payload.(*packet))
 	}
 	w.udp.freed(now)
 }

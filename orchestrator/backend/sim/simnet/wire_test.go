@@ -266,7 +266,29 @@ func TestShortQueuesDrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "five of each ten opportunities", run(pipe.Config{Trace: bursts, Queue: pipe.Queue{Packets: 5}}), 5*1400*8/0.010/1e6, 0.001)
+	burst := pipe.Config{Trace: bursts, Queue: pipe.Queue{Packets: 5}}
+	near(t, "five of each ten opportunities", run(burst), 5*1400*8/0.010/1e6, 0.001)
+	// Hop knows of departures a little later, too, and leaves a place to control.
+	hop := proto.Flow{Transport: "hop", Src: 0, Dst: 1, Options: proto.FlowOptions{BlockSize: vtime.MiB}}
+	l := newLab(t, nil, testMAC(), wired(0, 2, []Pipe{wire(0, 1, burst)}), hop)
+	l.finish()
+	if got := l.goodput(0); got < 4 || got > 5.6 {
+		t.Errorf("Hop over five of each ten opportunities: %.2f Mb/s", got)
+	}
+}
+
+// TestNobodyStarvesHop: beside a source that keeps the queue full, and TCP, Hop has
+// the share that its few packets in the queue give it, whoever came first.
+func TestNobodyStarvesHop(t *testing.T) {
+	c := pipe.Config{Rate: 5 * mbit, Delay: 20 * msec, Queue: pipe.Queue{Packets: 40}}
+	hop := proto.Flow{Transport: "hop", Src: 0, Dst: 1, Options: proto.FlowOptions{BlockSize: vtime.MiB}}
+	for seed := range uint64(6) {
+		l := newLab(t, nil, testMAC(), both(wired(0, 2, []Pipe{wire(0, 1, c)}), func(c *Config) { c.Seed = seed }), udp(0, 1, 1400), tcpFlow(0, 1), hop)
+		l.finish()
+		if got := l.goodput(2); got < 0.4 || got > 2 {
+			t.Errorf("seed %d: Hop %.3f Mb/s beside %.3f of UDP", seed, got, l.goodput(0))
+		}
+	}
 }
 
 // TestForwardedDatagramsFindRoom: a router's own saturating source leaves places

@@ -85,7 +85,7 @@ type TCPOptions struct {
 // RelayOptions are the options of hop-by-hop TCP.
 type RelayOptions struct {
 	// RelayBuffer is the memory that a relay has for each flow; it stops reading when the buffer is full.
-	RelayBuffer vtime.Bytes `key:"relay-buffer" min:"4KiB" max:"64MiB" default:"1MiB"`
+	RelayBuffer vtime.Bytes `key:"relay-buffer" min:"64KiB" max:"64MiB" default:"1MiB"`
 }
 
 // UDPOptions are the options of UDP.

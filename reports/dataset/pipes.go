@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"math"
 	"sort"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -14,7 +15,7 @@ type PipeUse struct {
 	From, To         string  // names of the nodes
 	DeliveredBps     float64 // of IP packets
 	Lost, Dropped    float64 // shares of the packets that entered: modelled loss, full queue
-	Busy             float64 // share of the measured interval
+	Busy             float64 // share of the measured interval; NaN where it was not measured
 	QueueMeanPackets float64
 	QueueMaxPackets  float64 // the most of any repetition
 }
@@ -60,7 +61,7 @@ func (s *Set) PipesOf(ctx context.Context, ser *Series) ([]PipeUse, error) {
 		}
 		n[at]++
 		u.DeliveredBps += 8 * float64(p.DeliveredBytes.Or(0)) / t
-		u.Busy += float64(p.BusyUs.Or(0)) / 1e6 / t
+		u.Busy += busyShare(p, t)
 		u.QueueMeanPackets += p.QueueMeanPackets.Or(0)
 		u.QueueMaxPackets = max(u.QueueMaxPackets, float64(p.QueueMaxPackets.Or(0)))
 		entered[at] += float64(p.Entered.Or(0))
@@ -81,4 +82,13 @@ func (s *Set) PipesOf(ctx context.Context, ser *Series) ([]PipeUse, error) {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Pipe < out[j].Pipe })
 	return out, nil
+}
+
+// busyShare is NaN for a link without such a count: a trace's opportunities have
+// no length.
+func busyShare(p *store.Pipe, seconds float64) float64 {
+	if !p.BusyUs.OK {
+		return math.NaN()
+	}
+	return float64(p.BusyUs.V) / 1e6 / seconds
 }

@@ -28,7 +28,7 @@ func TestWiredLinksAreReported(t *testing.T) {
 				{Src: 0, Dst: 1, Interface: "eth0", RateBps: store.Some[int64](5e6), DelayUs: store.Some[int64](20_000), QueuePackets: store.Some[int64](100), Loss: store.Some(0.01), Setting: "jitter",
 					Entered: store.Some[int64](1000), DeliveredBytes: store.Some(int64(rep) * 1e6), Lost: store.Some[int64](20), DropsQueue: store.Some[int64](50), BusyUs: store.Some[int64](5e6),
 					QueueMeanPackets: store.Some(float64(rep)), QueueMaxPackets: store.Some(int64(10 * rep))},
-				{Src: 1, Dst: 0, Interface: "eth0"},
+				{Src: 1, Dst: 0, Interface: "eth0", Setting: "trace"}, // how busy it was is not known
 			},
 		}
 		if err := st.SaveRun(ctx, rec); err != nil {
@@ -46,7 +46,7 @@ func TestWiredLinksAreReported(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, md)
 		}
 	}
-	if !strings.Contains(text["json"], `"delivered_bps": 1200000`) || !strings.Contains(text["json"], `"drops_queue_share": 0.05`) {
+	if !strings.Contains(text["json"], `"delivered_bps": 1200000`) || !strings.Contains(text["json"], `"drops_queue_share": 0.05`) || !strings.Contains(text["json"], `"busy_share": null`) {
 		t.Error("the JSON report lacks the wired links")
 	}
 	for _, f := range r.Figures() {

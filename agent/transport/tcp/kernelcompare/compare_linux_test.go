@@ -18,7 +18,7 @@ var (
 	repeat  = flag.Int("kernel-runs", 1, "runs of each scenario over the kernel")
 	length  = flag.Float64("seconds", 3, "measured seconds of each run")
 	latest  = flag.Float64("latest", 8, "with -full, leave out kernel runs with a delivery later than this many milliseconds")
-	abreast = flag.Int("abreast", 8, "kernel runs at a time")
+	abreast = flag.Int("abreast", 2, "kernel runs at a time; more, and real-time throttling holds them for 50 ms a second")
 )
 
 // grid is the set of paths of the comparison.

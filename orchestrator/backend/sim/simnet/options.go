@@ -30,8 +30,8 @@ func (n *Net) connConfigs(f *proto.Flow, cc string, perHop, first, last bool) (m
 	c := n.cfg.TCP
 	c.CC, c.NoDelay = cc, o.NoDelay
 	if o.MSS > 0 {
+		c.Truesize += vtime.Bytes(o.MSS - c.MSS) // the overhead is the same for every length
 		c.MSS = o.MSS
-		c.Truesize = max(c.Truesize, vtime.Bytes(c.MSS))
 	}
 	c.NotSentLow, c.RecvWindow, c.CwndCap = o.NotSentLow, o.ReceiveWindow, o.CwndCap
 	fixBuffer(&c.SendBuffer, &c.SendBufferMax, o.SendBuffer)

@@ -103,7 +103,7 @@ func (s *station) updatePending(ac AC) {
 
 // resume starts the countdown if nothing holds the station.
 func (m *Medium) resume(r *receiver, now vtime.Time) {
-	if r.busy || r.exch != exchangeNone || r.responding || r.commit != 0 || !r.up {
+	if r.busy || uint8(r.exch)|r.commit != 0 || r.responding || !r.up {
 		return
 	}
 	r.counting = true

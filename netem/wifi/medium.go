@@ -2,6 +2,7 @@ package wifi
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -15,11 +16,11 @@ type Medium struct {
 	seed      uint64
 	sink      Sink
 	stations  []station
-	receivers []receiver    // of the stations
-	links     [][]linkState // parallel to ch.links
-	hearers   [][]hearer    // parallel to ch.links
-	active    []*station    // stations with a timer, and some that had one
-	calls     []call        // upcalls of the current event
+	receivers []receiver           // of the stations
+	links     [][]linkState        // parallel to ch.links
+	hearers   [][numShape][]hearer // parallel to ch.links
+	active    []*station           // stations with a timer, and some that had one
+	calls     []call               // upcalls of the current event
 	flushing  bool
 	pool      *Frame
 	monitor   Monitor
@@ -61,7 +62,7 @@ func NewMedium(eng *des.Engine, seed uint64, ch *Channel, macs []MAC, sink Sink)
 		}
 	}
 	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink,
-		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][]hearer, ch.n)}
+		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][numShape][]hearer, ch.n)}
 	for i := range m.stations {
 		k := i % len(macs)
 		m.initStation(&m.stations[i], i, &macs[k], &phys[k], &forms[k])
@@ -79,7 +80,7 @@ func (c *Channel) standard(first Standard) Standard {
 
 func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy, forms *shapes) {
 	s.receiver = &m.receivers[i]
-	s.up, s.from = true, -1
+	s.up, s.from, s.margin = true, -1, math.MaxInt64
 	s.id, s.mac, s.phy, s.shapes = int32(i), mac, p, forms
 	s.draws.Reseed(m.seed, fmt.Sprintf("wifi/%d/backoff", i))
 	s.errors.Reseed(m.seed, fmt.Sprintf("wifi/%d/reception", i))
@@ -94,24 +95,52 @@ func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy, forms *shapes)
 	s.stats.Since = now
 }
 
-// initLinks lists who hears station i, and evaluates the bit error rates of what it
-// sends to a receiver that hears nothing else, the most common case.
+// initLinks lists who hears station i, and evaluates beforehand what can be of the
+// frames that it sends.
 func (m *Medium) initLinks(i int) {
-	links := m.ch.links[i]
-	m.links[i], m.hearers[i] = make([]linkState, len(links)), make([]hearer, len(links))
-	for k := range links {
-		l := &links[k]
-		m.hearers[i][k] = hearer{receiver: &m.receivers[l.to], power: l.power, sense: l.sense, to: l.to, decodes: l.decodes}
-		if m.ch.threshold || l.power < m.ch.lockAt {
+	links, forms := m.ch.links[i], m.stations[i].shapes
+	m.links[i] = make([]linkState, len(links))
+	for f := range forms {
+		sh := &forms[f]
+		if sh.header == nil {
 			continue
 		}
-		g := float64(l.power) / float64(m.ch.noise)
-		for f := range m.stations[i].shapes {
-			if sh := &m.stations[i].shapes[f]; sh.header != nil {
-				m.links[i][k].alone[f] = alone{header: sh.header.lnBit(g), payload: sh.payload.lnBit(g), margin: sh.margin(l.power, m.ch.noise)}
-			}
+		for k := range links {
+			m.links[i][k].alone[f] = m.ch.alone(&links[k], sh)
+		}
+		if g := shapeData; sh.lockRatio == forms[g].lockRatio && m.hearers[i][g] != nil {
+			m.hearers[i][f] = m.hearers[i][g]
+			continue
+		}
+		m.hearers[i][f] = make([]hearer, len(links))
+		for k := range links {
+			l := &links[k]
+			m.hearers[i][f][k] = hearer{receiver: &m.receivers[l.to], power: l.power, sense: l.sense, bound: m.ch.bound(l, sh), to: l.to}
 		}
 	}
+}
+
+// bound is the most interference against which a receiver can synchronise to a
+// frame: the PLCP header has a chance; negative: never. In the disk and matrix
+// models it can whenever it senses the signal: the power comparison decides about
+// the frame as a whole.
+func (c *Channel) bound(l *link, sh *shape) int64 {
+	switch {
+	case c.threshold && (l.decodes || l.sense > 0):
+		return math.MaxInt64
+	case c.threshold || l.power < c.lockAt:
+		return -1
+	}
+	return c.mostUnder(l.power, sh.lockRatio)
+}
+
+// alone is what is known beforehand of the frames of one shape on a link.
+func (c *Channel) alone(l *link, sh *shape) alone {
+	if c.threshold || l.power < c.lockAt {
+		return alone{margin: math.MaxInt64} // bit errors are of no matter
+	}
+	g := float64(l.power) / float64(c.noise)
+	return alone{header: sh.header.lnBit(g), payload: sh.payload.lnBit(g), margin: c.mostUnder(l.power, sh.perfect)}
 }
 
 // Fire is the entry of the engine's events.

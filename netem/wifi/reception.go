@@ -16,56 +16,57 @@ const (
 	rxOK
 )
 
-// spread lets a signal begin at every receiver within reach.
+// spread lets a signal begin at every receiver within reach. First it ends the
+// segment of constant interference that the reception there, if any, is in.
 func (m *Medium) spread(sig *signal, now vtime.Time) {
 	ch := m.ch
-	hearers := m.hearers[sig.src]
+	hearers := m.hearers[sig.src][sig.shape.kind]
 	for k := range hearers {
 		h := &hearers[k]
 		r := h.receiver
-		if !r.busy {
-			other := r.energy
-			r.energy += h.power
-			r.sensed += h.sense
-			if h.power >= ch.lockAt && r.up && m.audible(sig, h, other) {
-				m.lock(sig, h, k, other, now)
-				m.turnBusy(r, now)
-			} else if r.sensed >= ch.senseAt {
+		other := r.energy
+		if other-r.power > r.margin {
+			m.addSegment(r, other-r.power, now)
+		}
+		r.since = now
+		r.interfered |= positive(other - r.power)
+		if ch.threshold && r.locked() && !ch.captures(r.power, other+h.power-r.power) {
+			r.bad = true
+		}
+		r.energy = other + h.power
+		r.sensed += h.sense
+		switch {
+		case other <= h.bound && r.up && !r.transmitting && (!r.locked() || m.takes(h, other, now)):
+			m.lock(sig, h, k, other, now)
+			if !r.busy {
 				m.turnBusy(r, now)
 			}
 			continue
+		case sig.dst == h.to && r.up && (r.transmitting || h.bound >= 0):
+			sig.fate = fateCollision
 		}
-		if r.locked() {
-			m.endSegment(r, now)
-			if ch.threshold && !ch.captures(r.power, r.energy+h.power-r.power) {
-				r.bad = true
-			}
-		}
-		other := r.energy
-		r.energy += h.power
-		r.sensed += h.sense
-		switch {
-		case r.transmitting:
-			sig.missed(h, fateCollision)
-		case h.power >= ch.lockAt && r.up && m.audible(sig, h, other) && m.takes(sig, h, other, now):
-			m.lock(sig, h, k, other, now)
+		if !r.busy && r.sensed >= ch.senseAt {
+			m.turnBusy(r, now)
 		}
 	}
 }
 
-// fade lets a signal end at every receiver within reach.
+// fade lets a signal end at every receiver within reach, as spread lets it begin.
 func (m *Medium) fade(sig *signal, now vtime.Time) {
-	hearers := m.hearers[sig.src]
+	hearers := m.hearers[sig.src][sig.shape.kind]
 	for k := range hearers {
 		h := &hearers[k]
 		r := h.receiver
-		if r.locked() {
-			m.endSegment(r, now)
-			if r.from == sig.src {
-				m.rxEnd(&m.stations[h.to], sig, k, now)
-			}
+		other := r.energy
+		if other-r.power > r.margin {
+			m.addSegment(r, other-r.power, now)
 		}
-		r.energy -= h.power
+		r.since = now
+		r.interfered |= positive(other - r.power)
+		if r.from == sig.src {
+			m.rxEnd(&m.stations[h.to], sig, k, now)
+		}
+		r.energy = other - h.power
 		r.sensed -= h.sense
 		if r.busy && !m.hears(r) {
 			m.turnIdle(r, now)
@@ -73,46 +74,19 @@ func (m *Medium) fade(sig *signal, now vtime.Time) {
 	}
 }
 
-// missed records why the intended receiver cannot receive the frame.
-func (sig *signal) missed(h *hearer, why fate) {
-	if sig.dst == h.to && h.up {
-		sig.fate = why
-	}
-}
-
-// audible decides whether a receiver can synchronise to the signal that has just
-// begun: the PLCP header has a chance against the given interference. In the disk
-// and matrix models it can whenever it senses the signal: the power comparison
-// decides about the frame as a whole.
-func (m *Medium) audible(sig *signal, h *hearer, other int64) bool {
-	if m.ch.threshold {
-		return h.decodes || h.sense > 0
-	}
-	signal, ratio := float64(h.power), sig.shape.lockRatio
-	if signal >= float64(ratio*float64(m.ch.noise+other)) {
-		return true
-	}
-	if sig.dst == h.to && signal >= float64(ratio*float64(m.ch.noise)) {
-		sig.missed(h, fateCollision)
-	}
-	return false
-}
-
-// takes decides whether a busy receiver turns to the signal. While it is still
-// acquiring the preamble of another frame the stronger one wins; later only a
-// signal above the capture threshold takes it over.
-func (m *Medium) takes(sig *signal, h *hearer, other int64, now vtime.Time) bool {
-	if !h.locked() {
-		return true
-	}
-	s := &m.stations[h.to]
-	stronger := h.power > s.power
-	acquiring := stronger && now < s.lockedAt.Add(s.phy.detect)
-	if !acquiring && !(stronger && m.ch.captures(h.power, other)) {
-		sig.missed(h, fateCollision)
+// takes decides whether a receiver that is locked on another frame turns to a
+// signal that it could synchronise to. While it is still acquiring the preamble of
+// the other one the stronger one wins; later only a signal above the capture
+// threshold takes it over.
+func (m *Medium) takes(h *hearer, other int64, now vtime.Time) bool {
+	if h.power <= h.receiver.power {
 		return false
 	}
-	if !acquiring {
+	s := &m.stations[h.to]
+	if now >= s.lockedAt.Add(s.phy.detect) {
+		if !m.ch.captures(h.power, other) {
+			return false
+		}
 		s.stats.Captured++
 	}
 	m.dropReception(s, now)
@@ -127,17 +101,18 @@ func (m *Medium) lock(sig *signal, h *hearer, k int, other int64, now vtime.Time
 	r.interfered, r.bad = positive(other), false
 	r.margin = m.links[sig.src][k].alone[sig.shape.kind].margin
 	if m.ch.threshold {
-		r.bad, r.margin = !m.ch.captures(h.power, other), math.MaxInt64
+		r.early, r.bad = other > 0, !m.ch.captures(h.power, other)
 	}
 }
 
-// positive is 1 when n is above 0, without a branch.
-func positive(n int64) (one uint8) {
-	if n > 0 {
-		one = 1
-	}
-	return one
+// unlock ends the reception.
+func (r *receiver) unlock(now vtime.Time) {
+	r.from, r.power, r.margin = -1, 0, math.MaxInt64
+	r.rxTime += now.Sub(r.rxSince)
 }
+
+// positive is 1 when n is above 0, else 0: the sign of −n, without a branch.
+func positive(n int64) uint8 { return uint8(uint64(-n) >> 63) }
 
 // captures reports whether a signal is above the capture threshold against
 // everything else.
@@ -154,20 +129,7 @@ func (m *Medium) dropReception(s *station, now vtime.Time) {
 	if sig := &m.stations[s.from].sig; sig.dst == s.id && s.up {
 		sig.fate = fateCollision
 	}
-	s.from = -1
-	s.rxTime += now.Sub(s.rxSince)
-}
-
-// endSegment ends the segment of constant interference that the reception is in.
-func (m *Medium) endSegment(r *receiver, now vtime.Time) {
-	other := r.energy - r.power
-	if other > r.margin {
-		m.addSegment(r, other, now)
-	}
-	r.since = now
-	if !m.ch.threshold {
-		r.interfered |= positive(other)
-	}
+	s.unlock(now)
 }
 
 // hopeless is the ln of a success probability below the resolution of the draw
@@ -238,20 +200,19 @@ func (m *Medium) judge(s *station, sig *signal, k int) rxResult {
 // rxEnd ends the reception of the signal at its k-th hearer.
 func (m *Medium) rxEnd(s *station, sig *signal, k int, now vtime.Time) {
 	res := m.judge(s, sig, k)
-	sig.decide(s, res)
-	s.from = -1
-	s.rxTime += now.Sub(s.rxSince)
+	sig.decide(s, res, m.ch.threshold)
+	s.unlock(now)
 	m.received(s, sig, k, res, now)
 }
 
-func (sig *signal) decide(s *station, res rxResult) {
+func (sig *signal) decide(s *station, res rxResult, threshold bool) {
 	if sig.dst != s.id {
 		return
 	}
 	switch {
 	case res == rxOK:
 		sig.fate = fateReceived
-	case s.interfered != 0 || s.bad:
+	case threshold && (s.early || s.bad) || !threshold && s.interfered != 0:
 		sig.fate = fateCollision
 	default:
 		sig.fate = fateNoise

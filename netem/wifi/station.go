@@ -1,6 +1,8 @@
 package wifi
 
 import (
+	"math"
+
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -74,19 +76,19 @@ type shape struct {
 	kind            shapeKind
 }
 
-// margin returns the most interference, in units of the channel, under which a
-// signal is perfect; negative: it is not even alone.
-func (sh *shape) margin(power, noise int64) int64 {
-	perfect := func(other int64) bool {
-		return float64(power) >= float64(sh.perfect*float64(noise+other))
+// mostUnder returns the most interference, in units of the channel, under which a
+// signal keeps the given ratio to it and the noise; negative: not even alone.
+func (c *Channel) mostUnder(power int64, ratio float64) int64 {
+	keeps := func(other int64) bool {
+		return float64(power) >= float64(ratio*float64(c.noise+other))
 	}
-	if !perfect(0) {
+	if !keeps(0) {
 		return -1
 	}
-	low, high := int64(0), power // at high the ratio is below 1
+	low, high := int64(0), int64(math.MaxInt64-c.noise)
 	for low+1 < high {
 		mid := low + (high-low)/2
-		if perfect(mid) {
+		if keeps(mid) {
 			low = mid
 		} else {
 			high = mid
@@ -116,7 +118,8 @@ type shapes [numShape]shape
 // other stations by number, which costs the garbage collector nothing.
 type receiver struct {
 	energy, sensed int64 // sums over the signals on the air
-	// The reception of the frame that the receiver is locked on.
+	// The reception of the frame that the receiver is locked on. Without one power
+	// is 0 and margin the greatest number, so that nobody has to ask.
 	power  int64
 	margin int64      // no interference up to here changes the success probability
 	since  vtime.Time // begin of the segment of constant interference
@@ -125,6 +128,7 @@ type receiver struct {
 
 	id           int32
 	interfered   uint8 // 0 or 1
+	early        bool  // threshold model: interference when the receiver locked
 	bad          bool  // threshold model: interference reached the capture threshold
 	up           bool
 	transmitting bool
@@ -133,7 +137,6 @@ type receiver struct {
 	eifs         bool // the last reception of this busy period had an error
 	responding   bool // an ACK or CTS is due or on the air
 	exch         exchange
-	timerFor     timerKind
 	pending      uint8 // bit per queue: packets or backoff left
 	commit       uint8 // queues that transmit at timerAt although the medium turned busy
 
@@ -161,12 +164,12 @@ type access struct {
 }
 
 // hearer is a receiver within reach of a sender: what spread and fade need of a
-// link.
+// link, for frames of one shape.
 type hearer struct {
 	*receiver
 	power, sense int64 // of the signal there
+	bound        int64 // the receiver can synchronise to it if there is no more interference; negative: never
 	to           int32
-	decodes      bool
 }
 
 // station is one node's interface. What most signals touch comes first.
@@ -181,6 +184,7 @@ type station struct {
 	draws  des.Stream // backoff
 	shapes *shapes
 
+	timerFor   timerKind
 	timer      des.EventID
 	timerAt    vtime.Time
 	navTimer   des.EventID

@@ -76,6 +76,12 @@ func (c *Conn) Info() Info {
 	return i
 }
 
+// MSS is Info().MSS, without the rest.
+func (c *Conn) MSS() int { return c.snd.mss }
+
+// BytesAcked is Info().BytesAcked, without the rest.
+func (c *Conn) BytesAcked() vtime.Bytes { return c.info.BytesAcked }
+
 // chrono accounts for the time in which the peer's window is the limit
 // (TCP_CHRONO_RWND_LIMITED).
 func (c *Conn) chrono(limited bool) {

@@ -97,7 +97,7 @@ func (r *relay) empty(now vtime.Time) bool {
 	if r.header > 0 || r.held == 0 {
 		return false
 	}
-	whole := vtime.Bytes(max(1, down.Info().MSS))
+	whole := vtime.Bytes(max(1, down.MSS()))
 	n := down.Write(now, min(r.held, max(whole, piece/whole*whole)))
 	r.held -= n
 	r.moved += n
@@ -119,8 +119,7 @@ func (r *relay) kept() vtime.Bytes {
 		n += r.in.server.conn.Readable()
 	}
 	if r.out.established != vtime.Never {
-		i := r.out.client.conn.Info()
-		n += relayHeader - r.header + r.moved - i.BytesAcked
+		n += relayHeader - r.header + r.moved - r.out.client.conn.BytesAcked()
 	}
 	return n
 }

@@ -103,6 +103,21 @@ func setCC(fd int, cc string) error {
 	return nil
 }
 
+// HasCC returns an error of CodeUnavailable when this kernel does not have the
+// congestion control, after it had the opportunity to load it. That this user may
+// not choose it is none: an agent may, in its own namespace.
+func HasCC(cc string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return &proto.Error{Code: proto.CodeSystem, What: "socket", Detail: err.Error()}
+	}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, cc); errors.Is(err, unix.ENOENT) {
+		return ccError(cc, err)
+	}
+	return nil
+}
+
 // ccError is the one place that explains a refused congestion control.
 func ccError(cc string, err error) error {
 	e := &proto.Error{Code: proto.CodeUnavailable, What: "congestion control", Wanted: cc, Got: available()}

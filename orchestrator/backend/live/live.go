@@ -75,18 +75,6 @@ func (b *Backend) Close() error {
 	return b.opt.Close()
 }
 
-// Preflight implements backend.Backend.
-func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
-	for _, pt := range p.Experiment.Points() {
-		c := pt.Config
-		if c.Topology.Inventory != "" {
-			return &backend.ErrUnsupported{Backend: b.Name(), What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
-				Do: "describe the topology by generate or nodes"}
-		}
-	}
-	return tap.Probe()
-}
-
 // Run implements backend.Backend.
 func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress, c *backend.Capture) (rec *store.RunRecord, err error) {
 	r := &session{b: b, s: s, tell: tell, capture: c, gather: newGatherer(s),

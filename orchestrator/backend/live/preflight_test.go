@@ -1,0 +1,53 @@
+package live
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/plan"
+)
+
+// What the kernel lacks is said before the first run, whatever the flow that asks
+// for it. dctcp is a module; reno is in every kernel.
+func TestPreflightAsksTheKernel(t *testing.T) {
+	preflight := func(transports string) error {
+		e, err := spec.Parse("f.yaml", []byte(`hopbed: 1
+name: f
+topology: {nodes: [{name: a, radio: false}, {name: b, radio: false}], pipes: [{ends: [a, b], delay: 1ms}]}
+flows: [{pairs: [{src: a, dst: b}], transport: tcp/reno}, {pairs: [{src: b, dst: a}], transport: $transport}]
+matrix: {transport: `+transports+`}
+warmup: 1s
+duration: 10s
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return New(Options{Name: "here"}).Preflight(t.Context(), plan.Build(e))
+	}
+	var none *tap.Unavailable // the host has no TAP: asked last
+	if err := preflight("[tcp/reno, hop, hop-by-hop-tcp/reno]"); err != nil && !errors.As(err, &none) {
+		t.Errorf("reno: %v", err)
+	}
+	for _, family := range []string{"tcp", "hop-by-hop-tcp"} {
+		var u *backend.ErrUnsupported
+		switch err := preflight("[hop, " + family + "/lp]"); {
+		case errors.As(err, &u):
+			if u.What != family+"/lp" || !strings.Contains(u.Because, "reno") || !strings.Contains(u.Do, "modprobe tcp_lp") {
+				t.Errorf("%v", err)
+			}
+		case err != nil && !errors.As(err, &none):
+			t.Errorf("%s/lp: %v", family, err)
+		default: // asking has loaded the module
+			has, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+			if err != nil || !slices.Contains(strings.Fields(string(has)), "lp") {
+				t.Errorf("%s/lp is taken, and the kernel has %s, %v", family, has, err)
+			}
+		}
+	}
+}

@@ -95,18 +95,31 @@ func newSeries(flows []proto.Flow, end vtime.Time, every vtime.Duration) (*serie
 	return s, nil
 }
 
+// region finds the place of a node's samples of one side of a flow; nil: there is
+// none.
+func (s *series) region(flow int, side proto.Side, node int) *region {
+	for _, at := range s.flows[flow] {
+		if at.node == node && at.side == side {
+			return &s.regions[at.region]
+		}
+	}
+	return nil
+}
+
+func (g *region) due(now vtime.Time) bool { return g.from+g.used < g.to && now >= g.next }
+
+// relayDue is simnet.Config.RelayDue.
+func (s *series) relayDue(now vtime.Time, flow, node int) bool {
+	g := s.region(flow, proto.Relay, node)
+	return g != nil && g.due(now)
+}
+
 // add implements simnet.Observer.
 func (s *series) add(node int, p *proto.Sample) {
-	for _, at := range s.flows[p.Flow] {
-		if at.node == node && at.side == p.Side {
-			g := &s.regions[at.region]
-			if k := g.from + g.used; k < g.to && p.T >= g.next {
-				backend.FillSample(&s.all[k], node, p)
-				g.used++
-				g.next = p.T.Add(g.every)
-			}
-			return
-		}
+	if g := s.region(p.Flow, p.Side, node); g != nil && g.due(p.T) {
+		backend.FillSample(&s.all[g.from+g.used], node, p)
+		g.used++
+		g.next = p.T.Add(g.every)
 	}
 }
 

@@ -39,9 +39,12 @@ func newWorld(s *plan.Scenario) (*world, error) {
 	}
 	w := &world{s: s, eng: des.New(), warmup: vtime.Time(c.Warmup), end: vtime.Time(c.Warmup + c.Duration)}
 	flows := backend.Orders(s, tap.Addr)
+	if w.series, err = newSeries(flows, w.end, c.Sample); err != nil {
+		return nil, err
+	}
 	cfg := simnet.Config{
 		Seed: s.Seed, Nodes: len(t.Nodes), Routes: t.Routes, Flows: flows,
-		Warmup: w.warmup, End: w.end, Hop: hop, TCP: tcp.DefaultConfig(),
+		Warmup: w.warmup, End: w.end, Hop: hop, TCP: tcp.DefaultConfig(), RelayDue: w.series.relayDue,
 	}
 	if len(t.Pipes) > 0 {
 		cfg.Links = links{t}
@@ -56,8 +59,7 @@ func newWorld(s *plan.Scenario) (*world, error) {
 		return nil, err
 	}
 	w.rec = backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })
-	w.series, err = newSeries(flows, w.end, c.Sample)
-	return w, err
+	return w, nil
 }
 
 // links is the topology as the network sees it.

@@ -115,18 +115,25 @@ func (h *hopFlow) progress(now vtime.Time) {
 
 // remember keeps the nodes' counters: they forget a flow that has ended.
 func (h *hopFlow) remember() {
-	for i, node := range h.order.Path {
-		if s, ok := h.net.hop.Node(node).FlowStats(h.key); ok {
-			h.last[i] = s
-		}
+	for i := range h.order.Path {
+		h.rememberAt(i)
+	}
+}
+
+func (h *hopFlow) rememberAt(i int) {
+	if s, ok := h.net.hop.Node(h.order.Path[i]).FlowStats(h.key); ok {
+		h.last[i] = s
 	}
 }
 
 func (h *hopFlow) observe(now vtime.Time, to Observer) {
-	if !h.closed {
-		h.remember()
-	}
 	for i, node := range h.order.Path {
+		if h.side(i) == proto.Relay && !h.net.relayDue(now, h.order.ID, node) {
+			continue
+		}
+		if !h.closed {
+			h.rememberAt(i)
+		}
 		h.sample(now, i)
 		to(node, &h.net.scratch)
 	}

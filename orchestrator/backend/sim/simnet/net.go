@@ -35,6 +35,9 @@ type Config struct {
 	// TCP holds the defaults of every connection; flows change them by their
 	// options and name the congestion control.
 	TCP tcp.Config
+	// RelayDue says whether a sample of a flow at one of its relays is wanted, so
+	// that none is made in vain; nil: always.
+	RelayDue func(now vtime.Time, flow, node int) bool
 }
 
 // Net is the network of one run: the medium's sink, and every flow.
@@ -163,6 +166,10 @@ func (n *Net) RunTo(t vtime.Time) {
 	for _, h := range n.hops {
 		h.progress(t - 1)
 	}
+}
+
+func (n *Net) relayDue(now vtime.Time, flow, node int) bool {
+	return n.cfg.RelayDue == nil || n.cfg.RelayDue(now, flow, node)
 }
 
 // Observe reports the state of every flow.

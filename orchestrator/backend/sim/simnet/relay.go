@@ -124,14 +124,17 @@ func (r *relay) kept() vtime.Bytes {
 	return n
 }
 
+// note keeps the most that this relay has held.
 func (r *relay) note() { r.maxHeld = max(r.maxHeld, r.most, r.kept()) }
 
-// sample fills the scratch sample; false while the flow has not come here.
+// present is false before the flow has come here, and after it was stopped.
+func (r *relay) present() bool { return r.in.accepted != vtime.Never && !r.s.ended }
+
+// sample fills the scratch sample; false while the flow is not here.
 func (r *relay) sample(now vtime.Time) bool {
-	if r.in.accepted == vtime.Never || r.s.ended {
+	if !r.present() {
 		return false
 	}
-	r.note()
 	r.s.net.scratch = proto.Sample{Flow: r.s.order.ID, Side: proto.Relay, T: now, Held: r.kept()}
 	if r.out.established != vtime.Never {
 		fillTCP(&r.s.net.scratch, r.out.client.conn)

@@ -165,7 +165,11 @@ func (s *stream) observe(now vtime.Time, to Observer) {
 	s.net.scratch = proto.Sample{Flow: s.order.ID, Side: proto.Destination, T: now, Delivered: s.meter.Total()}
 	to(s.order.Dst, &s.net.scratch)
 	for _, r := range s.relays {
-		if r.sample(now) {
+		if !r.present() {
+			continue
+		}
+		r.note()
+		if s.net.relayDue(now, s.order.ID, r.node) && r.sample(now) {
 			to(r.node, &s.net.scratch)
 		}
 	}

@@ -39,6 +39,7 @@ type Engine struct {
 	near    []entry
 	far     []node
 	dead    int // tombstones in far
+	laned   int // events that wait in lanes
 	slots   []event
 	free    int32 // the first free slot, −1: none
 }
@@ -53,15 +54,27 @@ func (e *Engine) Now() vtime.Time { return e.now }
 func (e *Engine) Fired() uint64 { return e.fired }
 
 // Pending returns the number of scheduled events.
-func (e *Engine) Pending() int { return len(e.near) + len(e.far) - e.dead }
+func (e *Engine) Pending() int { return len(e.near) + len(e.far) - e.dead + e.laned }
 
 // Schedule arranges for h.Fire(at, arg). It panics when at lies before Now or is
 // vtime.Never: both are programming errors, and to fire such an event late would
 // silently break causality.
 func (e *Engine) Schedule(at vtime.Time, h Handler, arg uint64) EventID {
+	e.check(at)
+	e.seq++
+	slot := e.slot(h, arg, e.seq)
+	e.insert(at, slot)
+	return EventID(uint64(e.slots[slot].gen)<<32 | uint64(uint32(slot)))
+}
+
+func (e *Engine) check(at vtime.Time) {
 	if at < e.now || at == vtime.Never {
 		panic(fmt.Sprintf("des: event scheduled at %v, but it is already %v (or the time is 'never'): a handler must schedule at or after its own now", at, e.now))
 	}
+}
+
+// slot fills a slot of the arena.
+func (e *Engine) slot(h Handler, arg, seq uint64) int32 {
 	slot := e.free
 	if slot < 0 {
 		slot = int32(len(e.slots))
@@ -69,10 +82,8 @@ func (e *Engine) Schedule(at vtime.Time, h Handler, arg uint64) EventID {
 	}
 	s := &e.slots[slot]
 	e.free = s.next
-	e.seq++
-	s.h, s.arg, s.seq = h, arg, e.seq
-	e.insert(at, slot)
-	return EventID(uint64(s.gen)<<32 | uint64(uint32(slot)))
+	s.h, s.arg, s.seq = h, arg, seq
+	return slot
 }
 
 // Cancel removes the event and reports whether it was still pending.

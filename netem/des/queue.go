@@ -55,6 +55,28 @@ func (e *Engine) insert(at vtime.Time, slot int32) {
 	}
 }
 
+// insertNumbered adds an event whose number may be lower than that of others at its
+// time.
+func (e *Engine) insertNumbered(at vtime.Time, slot int32) {
+	seq := e.slots[slot].seq
+	follows := func(n *entry) bool { return n.at < at || n.at == at && e.slots[n.slot].seq < seq }
+	if at >= e.horizon && (len(e.near) == 0 || follows(&e.near[0])) {
+		e.push(node{at: at, seq: seq, slot: slot})
+		return
+	}
+	e.near = append(e.near, entry{})
+	n := e.near
+	i := len(n) - 1
+	for i > 0 && follows(&n[i-1]) {
+		n[i] = n[i-1]
+		i--
+	}
+	n[i] = entry{at: at, slot: slot}
+	if len(n) > nearMost {
+		e.spill()
+	}
+}
+
 // spill moves the later part of near to far.
 func (e *Engine) spill() {
 	moved := e.near[:len(e.near)-nearKeep]

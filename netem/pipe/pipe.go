@@ -84,6 +84,7 @@ type Pipe struct {
 	server     server
 	lastDue    vtime.Time // order of delivery
 	flight     []*Packet  // by slot
+	arrivals   *des.Lane  // of packets that do not overtake
 	freeSlots  []int32
 	free       *Packet
 	change     int
@@ -116,6 +117,7 @@ func New(eng *des.Engine, seed uint64, name string, cfg Config, sink Sink) (*Pip
 		dup:     des.NewStream(seed, name+"/duplicate"),
 		statsAt: eng.Now(),
 	}
+	p.arrivals = eng.NewLane(p)
 	p.left, _ = sink.(Leaver)
 	p.expect, _ = sink.(Expecter)
 	p.server.init(&p.cfg)
@@ -233,7 +235,8 @@ func (p *Pipe) launch(now vtime.Time, k *Packet) {
 	}
 	due := now.Add(p.delay())
 	held := p.cfg.Reorder.Share > 0 && p.reorder.Bool(float64(p.cfg.Reorder.Share))
-	if !p.cfg.Jitter.Overtake && !held {
+	inOrder := !p.cfg.Jitter.Overtake && !held
+	if inOrder {
 		due = max(due, p.lastDue)
 		p.lastDue = due
 	}
@@ -241,7 +244,7 @@ func (p *Pipe) launch(now vtime.Time, k *Packet) {
 		p.stats.HeldBack++
 		due = due.Add(p.cfg.Reorder.Extra)
 	}
-	p.fly(k, due)
+	p.fly(k, due, inOrder)
 	if p.cfg.Duplicate > 0 && p.dup.Bool(float64(p.cfg.Duplicate)) {
 		d := p.NewPacket()
 		d.Len, d.Payload, d.Sent, d.Duplicate = k.Len, k.Payload, k.Sent, true
@@ -250,11 +253,11 @@ func (p *Pipe) launch(now vtime.Time, k *Packet) {
 			d.Payload = c.Clone(k.Payload)
 		}
 		p.stats.Duplicates++
-		p.fly(d, due)
+		p.fly(d, due, inOrder)
 	}
 }
 
-func (p *Pipe) fly(k *Packet, due vtime.Time) {
+func (p *Pipe) fly(k *Packet, due vtime.Time, inOrder bool) {
 	var slot int32
 	if n := len(p.freeSlots); n > 0 {
 		slot = p.freeSlots[n-1]
@@ -268,13 +271,19 @@ func (p *Pipe) fly(k *Packet, due vtime.Time) {
 	if p.expect != nil {
 		p.expect.Expect(due)
 	}
-	p.eng.Schedule(due, p, uint64(slot)<<2|evFlight)
+	if arg := uint64(slot)<<2 | evFlight; inOrder {
+		p.arrivals.Schedule(due, arg)
+	} else {
+		p.eng.Schedule(due, p, arg)
+	}
 }
 
 // account adds the time since the last change of the queue to the integral.
 func (p *Pipe) account(now vtime.Time) {
-	d := now.Sub(p.statsAt).Seconds()
-	p.stats.QueueIntegral += float64(d * float64(p.queue.n))
+	if p.queue.n > 0 {
+		d := now.Sub(p.statsAt).Seconds()
+		p.stats.QueueIntegral += float64(d * float64(p.queue.n))
+	}
 	p.statsAt = now
 }
 

@@ -1,26 +1,16 @@
 package emulator_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"errors"
-	"fmt"
-	"io"
-	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/hopbed/hopbed/internal/testenv"
 	"github.com/hopbed/hopbed/netem/emulator"
-	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
@@ -64,37 +54,6 @@ func echoRequest(seq uint16) []byte {
 	return m
 }
 
-// A medium that stood still is found out even when few events are late in it:
-// within the interval, and across its beginning.
-func TestStandstillSpoilsARun(t *testing.T) {
-	for name, at := range map[string]time.Duration{"within": 250 * time.Millisecond, "across the beginning": 50 * time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			l := newLab(t, line(2, 10, 150, 350), emulator.Options{}, nil)
-			var ts unix.Timespec
-			if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-				t.Fatal(err)
-			}
-			ms := vtime.Time(vtime.Millisecond)
-			if err := l.proc.Begin(t.Context(), ts.Nano(), 150*ms, 650*ms); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(at)
-			if err := unix.Kill(l.proc.PID(), unix.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(250 * time.Millisecond)
-			if err := unix.Kill(l.proc.PID(), unix.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(550*time.Millisecond - at)
-			v := emulator.Judge(l.stop())
-			if v.Valid || !strings.Contains(strings.Join(v.Reasons, "; "), "the emulator stood still for") {
-				t.Errorf("the emulator was stopped, and the verdict is %+v", v)
-			}
-		})
-	}
-}
-
 // One station at 11 Mb/s delivers 6.1 Mb/s of UDP payload (Bianchi's model for
 // n = 1, long preamble, 2 Mb/s ACK). Wide bounds: the machine may be busy.
 func TestUDPThroughput(t *testing.T) {
@@ -123,43 +82,14 @@ func TestUDPThroughput(t *testing.T) {
 // A stream over two hops whose ends do not hear each other arrives intact.
 func TestTCPOverTwoHops(t *testing.T) {
 	l := newLab(t, line(3, 100, 150, 150), emulator.Options{}, chain)
-	var ln net.Listener
-	l.inside(2, func() (err error) { ln, err = net.Listen("tcp4", to(2, 9000).String()); return err })
-	defer ln.Close()
-	data := make([]byte, 512<<10)
-	for i := range data {
-		data[i] = byte(rand.Uint32())
+	const size = 512 << 10
+	n, same, took := l.transfer(0, 2, size, "")
+	if !same {
+		t.Fatalf("%d of %d bytes arrived, or other ones", n, size)
 	}
-	got := make(chan []byte, 1)
-	go func() {
-		c, err := ln.Accept()
-		if err != nil {
-			got <- nil
-			return
-		}
-		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(60 * time.Second))
-		b, _ := io.ReadAll(c)
-		got <- b
-	}()
-	var c net.Conn
-	l.inside(0, func() (err error) { // the handshake runs on the locked thread
-		d := net.Dialer{Timeout: 20 * time.Second}
-		c, err = dialHere(&d, to(2, 9000).String())
-		return err
-	})
-	t0 := time.Now()
-	if _, err := c.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
-	back := <-got
-	if sha256.Sum256(back) != sha256.Sum256(data) {
-		t.Fatalf("%d of %d bytes arrived, or other ones", len(back), len(data))
-	}
-	t.Logf("%.2f Mb/s", float64(len(data))*8/time.Since(t0).Seconds()/1e6)
+	t.Logf("%.2f Mb/s", size*8/took.Seconds()/1e6)
 	r := l.stop()
-	if r.Nodes[1].Stats.Delivered < uint64(2*len(data)/1460)/2 || r.Nodes[1].Frames.Read == 0 {
+	if r.Nodes[1].Stats.Delivered < size/1460 || r.Nodes[1].Frames.Read == 0 {
 		t.Errorf("the relay received %d frames and sent %d", r.Nodes[1].Stats.Delivered, r.Nodes[1].Frames.Read)
 	}
 	hidden := r.Nodes[0].Stats.AC[wifi.BE].Collisions + r.Nodes[2].Stats.AC[wifi.BE].Collisions
@@ -393,110 +323,4 @@ func TestBoardFollowsTheQueue(t *testing.T) {
 		t.Errorf("another queue: %+v", s)
 	}
 	l.stop()
-}
-
-// A killed emulator is a typed error for whoever asks, and takes its devices
-// along.
-func TestKilledEmulator(t *testing.T) {
-	l := newLab(t, line(2, 10, 150, 350), emulator.Options{}, nil)
-	if err := syscall.Kill(l.proc.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-l.proc.Done():
-	case <-time.After(5 * time.Second):
-		t.Fatal("the death of the emulator was not noticed")
-	}
-	var e *emulator.Exited
-	if !errors.As(l.proc.Err(), &e) || e.State != "signal: killed" {
-		t.Errorf("got %v, want an *Exited that names the signal", l.proc.Err())
-	}
-	if _, err := l.proc.Stop(context.Background()); !errors.As(err, &e) {
-		t.Errorf("Stop says %v, want an *Exited", err)
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/dev", l.pids[0]))
-	if err != nil || bytes.Contains(b, []byte(tap.Interface)) {
-		t.Errorf("the device is still there: %s %v", b, err)
-	}
-}
-
-// A node whose process has died does not disturb the others, and the report
-// says so.
-func TestDeadNode(t *testing.T) {
-	l := newLab(t, line(3, 10, 150, 350), emulator.Options{}, nil)
-	if err := syscall.Kill(l.pids[2], syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if got := l.throughput(0, 1, 0); got < 2 {
-		t.Errorf("%.2f Mb/s between the others", got)
-	}
-	r := l.stop()
-	if r.Nodes[2].DeviceError == "" || r.Nodes[0].DeviceError != "" {
-		t.Errorf("device errors %q and %q, want one for the dead node only", r.Nodes[2].DeviceError, r.Nodes[0].DeviceError)
-	}
-}
-
-func TestBadConfigurationIsRefused(t *testing.T) {
-	testenv.Need(t, testenv.Root, testenv.TAP)
-	pid := holder(t)
-	for name, c := range map[string]struct {
-		change func(*emulator.Config)
-		want   string
-	}{
-		"no node":                     {func(c *emulator.Config) { c.Nodes = nil }, "no nodes"},
-		"positions":                   {func(c *emulator.Config) { c.Positions = nil }, "0 positions for 1 nodes"},
-		"a bad MAC":                   {func(c *emulator.Config) { c.MACs[0].Queues[0].CWmin = 5 }, "contention window"},
-		"a process that is not there": {func(c *emulator.Config) { c.Nodes[0].PID = 1 << 22 }, "node n01"},
-		"no process":                  {func(c *emulator.Config) { c.Nodes[0].PID = 0 }, "process id 0"},
-		"a loss of nobody":            {func(c *emulator.Config) { c.Losses = []emulator.Loss{{From: 0, To: 9, P: 1}} }, "9"},
-		"a board for others":          {func(c *emulator.Config) {}, "board for 3 nodes and 0 pipes"},
-	} {
-		cfg := line(1, 10, 150, 350)
-		cfg.Nodes = []emulator.Node{{Name: "n01", PID: pid}}
-		c.change(cfg)
-		opt := emulator.Options{}
-		if name == "a board for others" {
-			opt.Board = newBoard(t, 3, 0)
-		}
-		p, err := emulator.Start(context.Background(), cfg, opt)
-		if err == nil {
-			p.Kill()
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
-	}
-}
-
-const lackingPart = "emulator-test-lacking"
-
-// Where there is no /dev/net/tun the controller gets a typed error from the
-// emulator's process.
-func TestLackOfTAPIsTyped(t *testing.T) {
-	testenv.Need(t, testenv.Root, testenv.TAP)
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{lackingPart}, SysProcAttr: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET}}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "typed: TAP devices") {
-		t.Errorf("%v: %s", err, out)
-	}
-}
-
-func lacking() int {
-	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", "/dev/net", "tmpfs", 0, "")); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	cfg := line(1, 10, 150, 350)
-	cfg.Nodes = []emulator.Node{{Name: "n01", PID: os.Getpid()}}
-	p, err := emulator.Start(context.Background(), cfg, emulator.Options{})
-	if err == nil {
-		p.Kill()
-	}
-	var u *tap.Unavailable
-	if !errors.As(err, &u) {
-		fmt.Println("not typed:", err)
-		return 1
-	}
-	fmt.Println("typed:", u)
-	return 0
 }

@@ -25,7 +25,13 @@ duration: 10s
 
 func scenario(t *testing.T) *plan.Scenario {
 	t.Helper()
-	e, err := spec.Parse("chain.yaml", []byte(chainFile))
+	return scenarioOf(t, chainFile)
+}
+
+// scenarioOf is the first run of an experiment file.
+func scenarioOf(t *testing.T, text string) *plan.Scenario {
+	t.Helper()
+	e, err := spec.Parse("f.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

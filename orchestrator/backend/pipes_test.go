@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/hopbed/hopbed/agent/proto"
-	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
@@ -45,15 +44,7 @@ duration: 10s
 
 func wiredScenario(t *testing.T) *plan.Scenario {
 	t.Helper()
-	e, err := spec.Parse("wired.yaml", []byte(wiredFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := plan.Build(e).Runs[0].Scenario()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return scenarioOf(t, wiredFile)
 }
 
 // TestPipeRows: what was asked for, in columns and words, and the counters.

@@ -33,11 +33,7 @@ func TestRandomPorts(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 78))
 			cfg := randomConfig(r)
 			k := 2 + r.IntN(7)
-			opt := worldOptions{
-				jitter: vtime.Duration(r.IntN(20)) * vtime.Millisecond, dup: r.Float64() * 0.3, delay: vtime.Duration(r.IntN(5)) * vtime.Millisecond,
-				feedback: feedback(r.IntN(3)), arqTries: 1 + r.IntN(7), queue: [NumClasses]int{1 + r.IntN(40), 1 + r.IntN(20)},
-				rate: vtime.BitRate(1+r.IntN(54)) * vtime.MbitPerSecond,
-			}
+			opt := randomOptions(r, false)
 			w := newWorld(t, seed, k, cfg, opt)
 			worst := r.Float64() * 0.7
 			link := func(i, j int) {

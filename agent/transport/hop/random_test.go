@@ -36,6 +36,20 @@ func randomConfig(r *rand.Rand) Config {
 	return c
 }
 
+// randomOptions draws what links and MACs do to packets; half of those with flips
+// damage 2 % of the packets.
+func randomOptions(r *rand.Rand, flips bool) worldOptions {
+	o := worldOptions{
+		jitter: vtime.Duration(r.IntN(20)) * vtime.Millisecond, dup: r.Float64() * 0.3, delay: vtime.Duration(r.IntN(5)) * vtime.Millisecond,
+		feedback: feedback(r.IntN(3)), arqTries: 1 + r.IntN(7), queue: [NumClasses]int{1 + r.IntN(40), 1 + r.IntN(20)},
+	}
+	if flips {
+		o.flipBytes = float64(r.IntN(2)) * 0.02
+	}
+	o.rate = vtime.BitRate(1+r.IntN(54)) * vtime.MbitPerSecond
+	return o
+}
+
 // TestRandomNetworks: whatever the links do to packets, and although nodes
 // die, lose their memory and come back, and routes change in mid-block, every
 // block arrives exactly once and intact (testApp), the invariants hold after
@@ -46,12 +60,7 @@ func TestRandomNetworks(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 77))
 			cfg := randomConfig(r)
 			k := 2 + r.IntN(7)
-			opt := worldOptions{
-				jitter: vtime.Duration(r.IntN(20)) * vtime.Millisecond, dup: r.Float64() * 0.3, delay: vtime.Duration(r.IntN(5)) * vtime.Millisecond,
-				feedback: feedback(r.IntN(3)), arqTries: 1 + r.IntN(7), queue: [NumClasses]int{1 + r.IntN(40), 1 + r.IntN(20)},
-				flipBytes: float64(r.IntN(2)) * 0.02, rate: vtime.BitRate(1+r.IntN(54)) * vtime.MbitPerSecond,
-			}
-			w := newWorld(t, seed, k, cfg, opt)
+			w := newWorld(t, seed, k, cfg, randomOptions(r, true))
 			worst := r.Float64() * 0.8
 			for i := 1; i < k; i++ { // a tree, and some links more
 				w.link(i, r.IntN(i), r.Float64()*worst)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	agent "github.com/hopbed/hopbed/agent/session"
-	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/internal/testenv"
@@ -22,7 +21,6 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/node/netns"
-	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
@@ -139,14 +137,7 @@ func (d *disturber) disturb() {
 
 func hostileRun(t *testing.T, mode string) (rec *store.RunRecord, took time.Duration, err error) {
 	t.Helper()
-	e, err := spec.Parse("short.yaml", []byte(shortFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := plan.Build(e).Runs[0].Scenario()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := scenarioOf(t, shortFile)
 	tag := journal.NewTag()
 	b := New(Options{Name: "netns", Tag: tag, Env: []string{netns.TagVariable + "=" + tag}, NewDriver: func() (node.Driver, error) {
 		return netns.New(netns.Options{Part: hostilePart, Tag: tag, Env: []string{modeVariable + "=" + mode}, Grace: 200 * time.Millisecond})

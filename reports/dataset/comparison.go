@@ -148,7 +148,7 @@ func CompareCampaigns(ctx context.Context, a, b *Set, seed uint64) (*Comparison,
 	}
 	for _, s := range []*Side{&c.A, &c.B} {
 		if n := alone[s.Where]; n > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s of %s %s no counterpart and %s not compared", countOf(n, "point"), s.Where, verb(n, "has", "have"), verb(n, "is", "are")))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s of %s %s no counterpart and %s not compared", CountOf(n, "point"), s.Where, Verb(n, "has", "have"), Verb(n, "is", "are")))
 		}
 	}
 	return c, c.check()
@@ -310,18 +310,4 @@ func (c *Comparison) add(ctx context.Context, p ComparedPoint, a, b *Series, see
 	}
 	c.Points = append(c.Points, p)
 	return nil
-}
-
-func countOf(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func verb(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }

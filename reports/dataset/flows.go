@@ -103,7 +103,7 @@ func compareFlows(pairs *Pairs, seed uint64) (*ComparedFlows, string) {
 	}
 	warning := ""
 	if different > 0 {
-		warning = fmt.Sprintf("the sides have different flows in %s: those are compared by their sums alone", countOf(different, "repetition"))
+		warning = fmt.Sprintf("the sides have different flows in %s: those are compared by their sums alone", CountOf(different, "repetition"))
 	}
 	if c.N = len(reps); c.N == 0 {
 		return nil, warning
@@ -321,7 +321,7 @@ func (c *ComparedFlows) judge() {
 	case len(doubts) > 0:
 		c.Sure, c.Why = false, strings.Join(doubts, "; ")
 	case !c.Sure:
-		c.Why = fmt.Sprintf("%s are too few to be sure", countOf(c.N, "repetition"))
+		c.Why = fmt.Sprintf("%s are too few to be sure", CountOf(c.N, "repetition"))
 	}
 }
 

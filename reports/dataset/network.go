@@ -17,19 +17,25 @@ type Airtime struct {
 	Collisions, QueueMax float64 // frames a second; packets
 }
 
+// measured returns a filter for the runs of a series, and the length of each one's
+// measured interval in seconds by its ID.
+func (ser *Series) measured() (f store.Filter, seconds map[int64]float64) {
+	seconds = map[int64]float64{}
+	for i := range ser.Reps {
+		r := &ser.Reps[i].Run
+		f.RunIDs = append(f.RunIDs, r.ID)
+		seconds[r.ID] = r.DurationS
+	}
+	return f, seconds
+}
+
 // AirtimeOf reads the airtime of every node of a series, in the order of the
 // nodes. It is empty when the back end does not account for airtime.
 func (s *Set) AirtimeOf(ctx context.Context, ser *Series) ([]Airtime, error) {
-	var ids []int64
-	seconds := map[int64]float64{}
-	for i := range ser.Reps {
-		ids = append(ids, ser.Reps[i].Run.ID)
-		seconds[ser.Reps[i].Run.ID] = ser.Reps[i].Run.DurationS
-	}
-	if len(ids) == 0 {
+	f, seconds := ser.measured()
+	if len(seconds) == 0 {
 		return nil, nil
 	}
-	f := store.Filter{RunIDs: ids}
 	st, err := s.st.NodeStats(ctx, f)
 	if err != nil {
 		return nil, err

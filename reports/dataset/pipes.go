@@ -23,16 +23,10 @@ type PipeUse struct {
 // PipesOf reads what the wired links did in a series, in the order of the file;
 // it is empty where there are none.
 func (s *Set) PipesOf(ctx context.Context, ser *Series) ([]PipeUse, error) {
-	var ids []int64
-	seconds := map[int64]float64{}
-	for i := range ser.Reps {
-		ids = append(ids, ser.Reps[i].Run.ID)
-		seconds[ser.Reps[i].Run.ID] = ser.Reps[i].Run.DurationS
-	}
-	if len(ids) == 0 {
+	f, seconds := ser.measured()
+	if len(seconds) == 0 {
 		return nil, nil
 	}
-	f := store.Filter{RunIDs: ids}
 	rows, err := s.st.Pipes(ctx, f)
 	if err != nil || len(rows) == 0 {
 		return nil, err

@@ -114,7 +114,7 @@ func (c *Comparison) short() []string {
 		what := fmt.Sprintf("%s, aim ± %g %%", quantityWords[t.Quantity].short, 100*t.Within)
 		if !c.Data.Judged { // only the rule of counts was applied
 			if t.TooFew > 0 {
-				out = append(out, fmt.Sprintf("%s: too few events for a ratio at %s.", quantityWords[t.Quantity].short, count(t.TooFew, "point")))
+				out = append(out, fmt.Sprintf("%s: too few events for a ratio at %s.", quantityWords[t.Quantity].short, dataset.CountOf(t.TooFew, "point")))
 			}
 			continue
 		}
@@ -124,7 +124,7 @@ func (c *Comparison) short() []string {
 			what string
 		}{{t.Met, "met at"}, {t.Missed, "missed at"}, {t.FlowsDiffer, "the sum met it but the flows differ at"}, {t.TooFew, "too few events at"}} {
 			if p.n > 0 {
-				parts = append(parts, p.what+" "+count(p.n, "point"))
+				parts = append(parts, p.what+" "+dataset.CountOf(p.n, "point"))
 			}
 		}
 		text := what + ": " + strings.Join(parts, ", ")

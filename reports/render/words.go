@@ -98,34 +98,20 @@ func (s *Section) validity() (text string, allValid bool) {
 	c := s.Set.Counts()
 	switch {
 	case c.Valid == c.Planned && c.Planned > 0:
-		text = fmt.Sprintf("All %s of the plan have a valid result.", count(c.Planned, "run"))
+		text = fmt.Sprintf("All %s of the plan have a valid result.", dataset.CountOf(c.Planned, "run"))
 		if c.Planned == 1 {
 			text = "The one run of the plan has a valid result."
 		}
 	default:
-		text = fmt.Sprintf("%d of the %s of the plan %s a valid result: statistics rest on %s.", c.Valid, count(c.Planned, "run"), verb(c.Valid, "has", "have"), verb(c.Valid, "it", "those"))
+		text = fmt.Sprintf("%d of the %s of the plan %s a valid result: statistics rest on %s.", c.Valid, dataset.CountOf(c.Planned, "run"), dataset.Verb(c.Valid, "has", "have"), dataset.Verb(c.Valid, "it", "those"))
 		if c.Valid == 0 {
-			text = fmt.Sprintf("None of the %s of the plan has a valid result.", count(c.Planned, "run"))
+			text = fmt.Sprintf("None of the %s of the plan has a valid result.", dataset.CountOf(c.Planned, "run"))
 		}
 	}
 	if bad := c.Attempts - c.Valid; bad > 0 {
-		text += fmt.Sprintf(" Of %s, %d %s left out of every statistic (%s; reasons below).", count(c.Attempts, "attempt"), bad, verb(bad, "is", "are"), strings.Join(c.LeftOut(), ", "))
+		text += fmt.Sprintf(" Of %s, %d %s left out of every statistic (%s; reasons below).", dataset.CountOf(c.Attempts, "attempt"), bad, dataset.Verb(bad, "is", "are"), strings.Join(c.LeftOut(), ", "))
 	}
 	return text, c.Valid >= c.Planned && c.Valid > 0
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func verb(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // shortSized sums one transport of a group of sized flows up.

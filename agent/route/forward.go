@@ -83,7 +83,8 @@ func (f *Forwarding) Verify(entries []proto.Forward) (equal int, err error) {
 				continue
 			}
 		}
-		return equal, &proto.Error{Code: proto.CodeNotApplied, What: "static bridge entry " + e.HardwareAddress, Wanted: "dev " + e.Interface, Got: got}
+		return equal, &proto.Error{Code: proto.CodeNotApplied, What: "static bridge entry " + e.HardwareAddress, Wanted: "dev " + e.Interface, Got: got,
+			Remedy: "another program may manage this bridge: stop it for the run"}
 	}
 	for key, h := range have {
 		return equal, &proto.Error{Code: proto.CodeNotApplied, What: "bridge entry " + key, Wanted: "none", Got: fmt.Sprintf("dev %s (state %#x)", f.name(h.LinkIndex), h.State),

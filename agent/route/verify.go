@@ -69,7 +69,8 @@ func (t *Table) verifyNeighbours(ns []proto.Neighbour) (equal int, err error) {
 			}
 		}
 		if got != strings.ToLower(n.HardwareAddress) {
-			return equal, &proto.Error{Code: proto.CodeNotApplied, What: "permanent neighbour " + n.Addr.String() + " on " + n.Interface, Wanted: n.HardwareAddress, Got: got}
+			return equal, &proto.Error{Code: proto.CodeNotApplied, What: "permanent neighbour " + n.Addr.String() + " on " + n.Interface, Wanted: n.HardwareAddress, Got: got,
+				Remedy: "another program may manage this table: stop it for the run"}
 		}
 		equal++
 	}

@@ -151,7 +151,7 @@ func (s *session) joinBridge(name string, bridge int) error {
 	return nil
 }
 
-// ports are the interfaces of the node.
+// ports are the indices of the node's interfaces by name.
 func (s *session) ports(c *proto.Configure) map[string]int {
 	ports := make(map[string]int, len(c.Interfaces))
 	for _, i := range c.Interfaces {
@@ -171,7 +171,7 @@ func (s *session) waitPorts(ctx context.Context, c *proto.Configure) error {
 			if err != nil {
 				return err
 			}
-			all = all && p.flag(p.port, unix.IFLA_BRPORT_STATE) == bridgeForwarding
+			all = all && flag(p.port, unix.IFLA_BRPORT_STATE) == bridgeForwarding
 		}
 		if all || time.Now().After(deadline) {
 			return nil
@@ -193,7 +193,7 @@ type linkInfo struct {
 
 // flag is the value of an attribute of one byte or more; absent is 0: a kernel
 // built without the feature.
-func (linkInfo) flag(m map[uint16][]byte, attr uint16) int {
+func flag(m map[uint16][]byte, attr uint16) int {
 	switch v := m[attr]; {
 	case len(v) >= 4:
 		return int(nl.NativeEndian().Uint32(v))
@@ -273,9 +273,9 @@ func (s *session) verifyBridge() (*proto.BridgeState, error) {
 		return nil, err
 	case l.kind != "bridge":
 		return nil, notApplied("kind of "+b.Name, "bridge", l.kind)
-	case l.flag(l.bridge, nl.IFLA_BR_STP_STATE) != 0:
+	case flag(l.bridge, nl.IFLA_BR_STP_STATE) != 0:
 		return nil, notApplied("spanning tree of "+b.Name, "off", "on")
-	case l.flag(l.bridge, nl.IFLA_BR_MCAST_SNOOPING) != 0:
+	case flag(l.bridge, nl.IFLA_BR_MCAST_SNOOPING) != 0:
 		return nil, notApplied("multicast snooping of "+b.Name, "off", "on")
 	}
 	for _, i := range c.Interfaces {
@@ -296,11 +296,11 @@ func (s *session) verifyPort(name string, bridge int) error {
 	if p.master != bridge || p.ofKind != "bridge" {
 		return notApplied("bridge of "+name, fmt.Sprintf("#%d", bridge), fmt.Sprintf("#%d", p.master))
 	}
-	if v := p.flag(p.port, unix.IFLA_BRPORT_STATE); v != bridgeForwarding {
+	if v := flag(p.port, unix.IFLA_BRPORT_STATE); v != bridgeForwarding {
 		return notApplied("state of bridge port "+name, "forwarding", fmt.Sprintf("%d (0 = no carrier)", v))
 	}
 	for _, f := range portFlags {
-		if p.flag(p.port, uint16(f.attr)) != 0 {
+		if flag(p.port, uint16(f.attr)) != 0 {
 			return notApplied(f.name+" of bridge port "+name, "off", "on")
 		}
 	}

@@ -276,10 +276,14 @@ func (s *session) openBoard(c *proto.Configure) error {
 		if err != nil {
 			return &proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}
 		}
-		s.view = v
+		s.view, s.viewPipes = v, c.Board.Pipes
 	}
 	if s.view.Node() != c.Node {
-		return &proto.Error{Code: proto.CodeOrder, What: "queue board", Wanted: fmt.Sprint(c.Node), Got: fmt.Sprint(s.view.Node()), Detail: "the agent was another node before"}
+		return &proto.Error{Code: proto.CodeOrder, What: "queue board", Wanted: fmt.Sprint(c.Node), Got: fmt.Sprint(s.view.Node()), Detail: "the agent was another node before", Remedy: "start the agent anew"}
+	}
+	if !slices.Equal(s.viewPipes, c.Board.Pipes) {
+		return &proto.Error{Code: proto.CodeOrder, What: "queue board", Wanted: fmt.Sprint(c.Board.Pipes), Got: fmt.Sprint(s.viewPipes),
+			Detail: "the agent had other wired interfaces before", Remedy: "start the agent anew"}
 	}
 	return nil
 }

@@ -199,7 +199,8 @@ func (s *session) loopbackUp() error {
 }
 
 func notApplied(what, wanted, got string) error {
-	return &proto.Error{Code: proto.CodeNotApplied, What: what, Wanted: wanted, Got: got}
+	return &proto.Error{Code: proto.CodeNotApplied, What: what, Wanted: wanted, Got: got,
+		Remedy: "another program, such as a network manager, may have changed it: stop it for the run"}
 }
 
 // verifyInterface compares one interface with the order; address tells whether

@@ -48,13 +48,14 @@ type session struct {
 	opt Options
 	srv *proto.Server
 
-	state   state
-	cfg     *proto.Configure
-	sysctls []proto.Sysctl // those ordered and those derived from them
-	links   map[string]int // indices of the interfaces and the bridge
-	caps    route.Caps     // of congestion windows
-	undo    undoStack
-	view    *board.View // queue board, once it was given
+	state     state
+	cfg       *proto.Configure
+	sysctls   []proto.Sysctl // those ordered and those derived from them
+	links     map[string]int // indices of the interfaces and the bridge
+	caps      route.Caps     // of congestion windows
+	undo      undoStack
+	view      *board.View // queue board, once it was given …
+	viewPipes []int       // … with these queues of wired interfaces
 
 	// mu serialises the use of endpoints between orders and the sampler.
 	mu        sync.Mutex

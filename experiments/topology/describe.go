@@ -8,10 +8,6 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-var distributionNames = map[pipe.Distribution]string{
-	pipe.Uniform: "uniform", pipe.Normal: "normal", pipe.Exponential: "exponential", pipe.Pareto: "pareto",
-}
-
 // DescribeDirection tells one direction of a pipe in a line for people:
 // "10mbit, 20ms, queue 100 packets, loss 1%".
 func DescribeDirection(c *pipe.Config) string {
@@ -32,9 +28,9 @@ func DescribeDirection(c *pipe.Config) string {
 	if c.Delay > 0 {
 		delay = c.Delay.String()
 	}
-	if name, ok := distributionNames[c.Jitter.Distribution]; ok {
-		delay += fmt.Sprintf(" ± %v %s", c.Jitter.Spread, name)
-		if c.Jitter.Overtake {
+	if j := c.Jitter; j.Distribution != pipe.Constant {
+		delay += fmt.Sprintf(" ± %v %v", j.Spread, j.Distribution)
+		if j.Overtake {
 			delay += ", overtaking"
 		}
 	}

@@ -90,8 +90,8 @@ func TestAnAccessPointThatRoutes(t *testing.T) {
 		}
 	}
 	flows, err := top.Flows(config(t, accessPoint(""), toStation, disk), 0)
-	if err != nil || flows[0].Hops() != 2 || top.PathETX(flows[0]) != 2 {
-		t.Errorf("flows %+v, ETX %v, %v", flows, top.PathETX(flows[0]), err)
+	if err != nil || flows[0].Hops() != 2 || pathETX(top, flows[0]) != 2 {
+		t.Errorf("flows %+v, ETX %v, %v", flows, pathETX(top, flows[0]), err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestBridgesInARow(t *testing.T) {
 	if got := path(top, "b1", "z"); got != "b1 r z" {
 		t.Errorf("a bridge as a source: %q", got)
 	}
-	if got := top.PathETX(Flow{Path: []int{0, 3, 4}}); got != 4 {
+	if got := pathETX(top, Flow{Path: []int{0, 3, 4}}); got != 4 {
 		t.Errorf("ETX %v, want 4 for four wires", got)
 	}
 	if len(top.Links) != 0 || len(top.Mute()) != 5 {
@@ -352,4 +352,21 @@ func TestFollowingTheTablesArrives(t *testing.T) {
 	if routes < 1000 {
 		t.Errorf("%d routes only", routes)
 	}
+}
+
+// pathETX is the sum of the expected transmissions along a flow's route.
+func pathETX(t *Topology, f Flow) float64 {
+	sum := 0.0
+	for i := 1; i < len(f.Path); i++ {
+		at := f.Path[i-1]
+		for _, e := range t.LinkPath(at, f.Path[i]) {
+			if e.Pipe == RadioEgress {
+				sum += t.Graph.LinkETX(at, e.Next)
+			} else {
+				sum += t.Pipes[e.Pipe].ETX()
+			}
+			at = e.Next
+		}
+	}
+	return sum
 }

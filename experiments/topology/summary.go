@@ -2,7 +2,6 @@ package topology
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -122,24 +121,4 @@ func (s *Stats) radios() string {
 		return fmt.Sprintf("%d nodes", s.Nodes)
 	}
 	return fmt.Sprintf("%d radios", s.Radios)
-}
-
-// PathETX returns the expected transmissions along the flow's route.
-func (t *Topology) PathETX(f Flow) float64 {
-	sum := 0.0
-	for i := 1; i < len(f.Path); i++ {
-		at := f.Path[i-1]
-		for _, e := range t.LinkPath(at, f.Path[i]) {
-			if e.Pipe == RadioEgress {
-				sum += t.Graph.LinkETX(at, e.Next)
-			} else {
-				sum += t.Pipes[e.Pipe].ETX()
-			}
-			at = e.Next
-		}
-	}
-	if len(f.Path) < 2 {
-		return math.NaN()
-	}
-	return sum
 }

@@ -250,7 +250,7 @@ func TestListedLinks(t *testing.T) {
 		t.Fatalf("flows %+v, %v", flows, err)
 	}
 	// 1/(0.9·0.8) + 1/(0.5·0.5)
-	if etx := top.PathETX(flows[0]); math.Abs(etx-5.388889) > 1e-6 {
+	if etx := pathETX(top, flows[0]); math.Abs(etx-5.388889) > 1e-6 {
 		t.Errorf("path ETX %v", etx)
 	}
 }

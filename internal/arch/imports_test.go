@@ -62,7 +62,6 @@ var rules = []struct {
 	{who: "netem/...", not: "experiments/...", why: "netem can be used without hopbed"},
 	{who: "netem/...", not: "reports/...", why: "netem can be used without hopbed"},
 	{who: "netem/wifi", not: "os", except: "", why: "the medium does no I/O: the same code runs in virtual time and live"},
-	{who: "netem/capture", not: "os", why: "a capture is encoded; files are the caller's"},
 	{who: "netem/pipe", not: "os", why: "a wired link does no I/O: the same code runs in virtual time and live"},
 	{who: "netem/capture", not: "os", why: "a capture writes to what it is given: a file, or a buffer that another thread empties"},
 	{who: "netem/capture", not: "time", why: "a capture's times are those of the engine"},

@@ -119,7 +119,7 @@ func (b *Board) Pipes() int { return b.pipes }
 func (b *Board) Files() []*os.File { return b.files }
 
 // NodeFiles returns what the agent of one node inherits: the shared memory and
-// the node's eventfd, for OpenView. The board keeps them.
+// the node's eventfd, for OpenViewFD. The board keeps them.
 func (b *Board) NodeFiles(node int) ([]*os.File, error) {
 	if err := checkNode(node, b.nodes); err != nil {
 		return nil, err

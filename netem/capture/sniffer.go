@@ -47,6 +47,17 @@ type Link struct {
 	Rate       [2]vtime.BitRate // from either end to the other; 0 = unlimited, or changing
 }
 
+// SteadyRate is the rate of one direction of a link, as in Link.Rate: 0 where it
+// is unlimited or a schedule changes it.
+func SteadyRate(c *pipe.Config) vtime.BitRate {
+	for i := range c.Schedule {
+		if c.Schedule[i].Rate != nil {
+			return 0
+		}
+	}
+	return c.Rate
+}
+
 // Packet is a packet on a link: of a frame on the air, or in a pipe.
 type Packet struct {
 	Src, Dst int // the ends of the link, not of the path; Dst may be wifi.Broadcast

@@ -33,9 +33,7 @@ func (c *Config) captureConfig() capture.Config {
 		var l capture.Link
 		for e, end := range c.Pipes[i].Ends {
 			l.Ends[e], l.Interfaces[e] = end.Node, end.Interface
-			if len(c.Pipes[i].Config[e].Schedule) == 0 {
-				l.Rate[e] = c.Pipes[i].Config[e].Rate
-			}
+			l.Rate[e] = capture.SteadyRate(&c.Pipes[i].Config[e])
 		}
 		out.Links = append(out.Links, l)
 	}

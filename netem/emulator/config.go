@@ -73,8 +73,7 @@ type Loss struct {
 }
 
 // Channel builds the channel of the configuration; nodes without a radio are
-// mute in it. The controller uses it too,
-// so that routes are computed from the medium that will run.
+// mute in it.
 func (c *Config) Channel() (*wifi.Channel, error) {
 	if c.Matrix != nil {
 		return wifi.NewMatrixChannel(c.Matrix.Delivery, c.Matrix.Sense, c.Matrix.Interfere)

@@ -50,8 +50,8 @@ func newRecorder(cfg *Config, packets, events *os.File) (*recorder, error) {
 	return r, err
 }
 
-// watch puts the recorder onto the medium; wires do it themselves when they are
-// renewed.
+// record puts a recorder onto the medium and the pipes; a wire that is renewed
+// does it again by itself.
 func (c *core) record(r *recorder) {
 	c.recorder = r
 	if c.medium != nil {

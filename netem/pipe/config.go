@@ -61,6 +61,15 @@ const (
 	Pareto                          // shape 3, mean Spread, added to the delay
 )
 
+// String names the shape as experiment files do.
+func (d Distribution) String() string {
+	names := [...]string{Constant: "constant", Uniform: "uniform", Normal: "normal", Exponential: "exponential", Pareto: "pareto"}
+	if int(d) < len(names) {
+		return names[d]
+	}
+	return fmt.Sprintf("distribution %d", uint8(d))
+}
+
 // Jitter varies the delay of each packet. A delay never falls below zero.
 type Jitter struct {
 	Distribution Distribution

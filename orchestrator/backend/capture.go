@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/hopbed/hopbed/netem/capture"
-	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/plan"
@@ -44,19 +43,9 @@ func (c *Capture) Config(s *plan.Scenario) capture.Config {
 	}
 	for i := range t.Pipes {
 		p := &t.Pipes[i]
-		cfg.Links = append(cfg.Links, capture.Link{Ends: p.Ends, Interfaces: p.Interfaces, Rate: [2]vtime.BitRate{steady(&p.Config[0]), steady(&p.Config[1])}})
+		cfg.Links = append(cfg.Links, capture.Link{Ends: p.Ends, Interfaces: p.Interfaces, Rate: [2]vtime.BitRate{capture.SteadyRate(&p.Config[0]), capture.SteadyRate(&p.Config[1])}})
 	}
 	return cfg
-}
-
-// steady is a direction's rate, 0 where it changes.
-func steady(c *pipe.Config) vtime.BitRate {
-	for i := range c.Schedule {
-		if c.Schedule[i].Rate != nil {
-			return 0
-		}
-	}
-	return c.Rate
 }
 
 // Check reports an interface of c.At that a scenario does not have.

@@ -58,11 +58,6 @@ func fillPipe(row *store.Pipe, s *pipe.Stats, measured vtime.Duration) {
 	}
 }
 
-// distributions names the shapes of jitter.
-var distributions = map[pipe.Distribution]string{
-	pipe.Uniform: "uniform", pipe.Normal: "normal", pipe.Exponential: "exponential", pipe.Pareto: "pareto",
-}
-
 // pipeSetting says in words what of a direction has no column of its own.
 func pipeSetting(c *pipe.Config) string {
 	var out []string
@@ -72,7 +67,7 @@ func pipeSetting(c *pipe.Config) string {
 		if j.Overtake {
 			overtake = ", packets overtake"
 		}
-		add("jitter %s %v%s", distributions[j.Distribution], j.Spread, overtake)
+		add("jitter %v %v%s", j.Distribution, j.Spread, overtake)
 	}
 	if c.Loss.ToBad > 0 {
 		add("loss %s", lossText(c.Loss))

@@ -3,13 +3,13 @@ package plan
 import (
 	"fmt"
 
+	"github.com/hopbed/hopbed/agent/transport/hop"
 	"github.com/hopbed/hopbed/experiments/spec"
-	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 // grantExpiry is how long a Hop receiver keeps a grant for a sender that it does
-// not hear (GrantExpiry of Hop's configuration).
-const grantExpiry = 2 * vtime.Second
+// not hear (an experiment file cannot change it).
+var grantExpiry = hop.DefaultConfig().GrantExpiry
 
 // hopOverWires looks at what keeps Hop from filling wires.
 func hopOverWires(c *spec.Config) []string {

@@ -56,8 +56,8 @@ func (s Summary) OK() bool { return s.Invalid == 0 && s.Failed == 0 && !s.Interr
 // begins; where the back end carries out several at once, they are stored in the
 // order of the plan, each as soon as those before it are. When ctx ends, the
 // runs in progress are given up, what is finished stays, and the Summary says
-// Interrupted. The error is for what makes going on
-// pointless: a database that cannot be written, a host that cannot do it.
+// Interrupted. The error is for what makes going on pointless: a database that
+// cannot be written, a host that cannot do it.
 func Execute(ctx context.Context, o Options) (Summary, error) {
 	began := time.Now()
 	if !o.Resume {

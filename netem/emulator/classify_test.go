@@ -3,6 +3,7 @@ package emulator
 import (
 	"testing"
 
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
@@ -136,6 +137,15 @@ func TestJudge(t *testing.T) {
 		{"a standstill in a very short run", func(r *Report) {
 			r.Measured.To, r.Measured.Lateness.Stall = vtime.Time(vtime.Second), 19*vtime.Millisecond
 		}, true, 0, 1},
+		{"a standstill shorter than a wire's queue", func(r *Report) {
+			r.Measured.Lateness.Stall, r.ShortestDrain = 29*vtime.Millisecond, 60*vtime.Millisecond
+		}, true, 0, 0},
+		{"a standstill longer than a wire's queue", func(r *Report) {
+			r.Measured.Lateness.Stall, r.ShortestDrain = 61*vtime.Millisecond, 60*vtime.Millisecond
+		}, false, 1, 0},
+		{"a standstill longer than a very short queue", func(r *Report) {
+			r.Measured.Lateness.Stall, r.ShortestDrain = 19*vtime.Millisecond, 6*vtime.Millisecond
+		}, true, 0, 1},
 		{"hardly any events", func(r *Report) { r.Measured.Lateness.Events = 5 }, true, 0, 1},
 		{"ring drops", func(r *Report) { r.RingDrops = 1 }, true, 0, 1},
 		{"a refused frame", func(r *Report) { r.Measured.Frames.WriteErrors = 1 }, true, 0, 1},
@@ -149,6 +159,32 @@ func TestJudge(t *testing.T) {
 		c.change(r)
 		if v := Judge(r); v.Valid != c.valid || len(v.Reasons) != c.reasons || len(v.Warnings) != c.warnings {
 			t.Errorf("%s: %+v; want valid %v with %d reasons and %d warnings", c.name, v, c.valid, c.reasons, c.warnings)
+		}
+	}
+}
+
+func TestShortestDrain(t *testing.T) {
+	wire := func(rate vtime.BitRate, q pipe.Queue, back pipe.Config) Pipe {
+		return Pipe{Config: [2]pipe.Config{{Rate: rate, Queue: q}, back}}
+	}
+	const mbit = vtime.MbitPerSecond
+	for _, c := range []struct {
+		name  string
+		pipes []Pipe
+		want  vtime.Duration
+	}{
+		{"no wires", nil, 0},
+		{"no rate", []Pipe{wire(0, pipe.Queue{Packets: 10}, pipe.Config{})}, 0},
+		{"no limit", []Pipe{wire(10*mbit, pipe.Queue{}, pipe.Config{})}, 0},
+		{"100 packets at 20 Mb/s", []Pipe{wire(20*mbit, pipe.Queue{Packets: 100}, pipe.Config{})}, 60 * vtime.Millisecond},
+		{"bytes bind", []Pipe{wire(20*mbit, pipe.Queue{Packets: 100, Bytes: 15000}, pipe.Config{})}, 6 * vtime.Millisecond},
+		{"the other direction, the second wire", []Pipe{
+			wire(20*mbit, pipe.Queue{Packets: 100}, pipe.Config{}),
+			wire(5*mbit, pipe.Queue{Packets: 100}, pipe.Config{Rate: 50 * mbit, Queue: pipe.Queue{Packets: 100}}),
+		}, 24 * vtime.Millisecond},
+	} {
+		if got := shortestDrain(&Config{Pipes: c.pipes}); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

@@ -116,6 +116,9 @@ type Report struct {
 	// ends: direction e leaves end e.
 	Pipes    [][2]pipe.Stats `json:"pipes,omitempty"`
 	PipeEnds [][2]EndReport  `json:"pipe_ends,omitempty"`
+	// ShortestDrain is the least time in which a full queue of a wired link empties;
+	// 0 if no link has both a rate and a limit.
+	ShortestDrain vtime.Duration `json:"shortest_drain_ns,omitempty"`
 	// RingDrops are the frames of the measured interval that the kernel dropped
 	// because the ring to the emulator was full, over all devices of all nodes.
 	RingDrops uint64 `json:"ring_drops"`

@@ -268,6 +268,7 @@ func (s *server) report() *Report {
 		Priority: s.priority.String(), Refused: s.priority.Refused, Wait: s.core.loop.Method(),
 		Measured: m.measured, Whole: s.whole,
 		TraceHash: s.core.eng.TraceHash(), Events: s.core.eng.Fired(), Capture: s.captured,
+		ShortestDrain: shortestDrain(s.core.cfg),
 	}
 	end := s.seen[over]
 	from, to := s.seen[measuring], s.seen[after]

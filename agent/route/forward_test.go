@@ -3,7 +3,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -82,16 +81,7 @@ func TestForwardingTableOfABridge(t *testing.T) {
 				continue
 			}
 			_, err := f.Verify(entries)
-			var e *proto.Error
-			if !errors.As(err, &e) || e.Code != proto.CodeNotApplied {
-				t.Errorf("%s: %v, want a not-applied error", c.name, err)
-				continue
-			}
-			for _, w := range c.want {
-				if !strings.Contains(err.Error(), w) {
-					t.Errorf("%s: %q does not say %q", c.name, err, w)
-				}
-			}
+			notApplied(t, c.name, err, c.want)
 			if err := f.Replace(entries); err != nil {
 				t.Errorf("%s: put right: %v", c.name, err)
 			}

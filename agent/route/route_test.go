@@ -186,16 +186,7 @@ func TestVerifyNamesTheDifference(t *testing.T) {
 				continue
 			}
 			_, _, err := tab.Verify(rs, ns)
-			var e *proto.Error
-			if !errors.As(err, &e) || e.Code != proto.CodeNotApplied {
-				t.Errorf("%s: %v, want a not-applied error", c.name, err)
-				continue
-			}
-			for _, w := range c.want {
-				if !strings.Contains(err.Error(), w) {
-					t.Errorf("%s: %q does not say %q", c.name, err, w)
-				}
-			}
+			notApplied(t, c.name, err, c.want)
 			if _, err := tab.Replace(rs, ns); err != nil {
 				t.Errorf("%s: put right: %v", c.name, err)
 			}
@@ -240,4 +231,20 @@ func BenchmarkReplaceAndVerify400(b *testing.B) {
 			}
 		}
 	})
+}
+
+// notApplied checks an error of code not-applied: the parts of its message, and
+// that it says what to do.
+func notApplied(t *testing.T, name string, err error, want []string) {
+	t.Helper()
+	e, ok := errors.AsType[*proto.Error](err)
+	if !ok || e.Code != proto.CodeNotApplied || e.Remedy == "" {
+		t.Errorf("%s: %v, want a not-applied error with a remedy", name, err)
+		return
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%s: %q does not say %q", name, err, w)
+		}
+	}
 }

@@ -17,10 +17,7 @@ import (
 // artifacts are the files on record in a folder's database.
 func artifacts(t *testing.T, dir string) []store.Artifact {
 	t.Helper()
-	st, err := store.OpenRead(t.Context(), filepath.Join(dir, "results.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := reading(t, filepath.Join(dir, "results.db"))
 	defer st.Close()
 	all, err := st.Artifacts(t.Context(), store.Filter{})
 	if err != nil {
@@ -127,10 +124,7 @@ func (a analysis) check(t *testing.T, dir, path string) {
 			againBytes += n
 		}
 	}
-	st, err := store.OpenRead(t.Context(), filepath.Join(dir, "results.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := reading(t, filepath.Join(dir, "results.db"))
 	defer st.Close()
 	runs, err := st.Runs(t.Context(), store.Filter{})
 	if err != nil || len(runs) == 0 {

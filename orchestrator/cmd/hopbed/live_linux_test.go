@@ -20,20 +20,6 @@ func liveLab(t *testing.T) string {
 	return dir
 }
 
-func runsIn(t *testing.T, db string) []store.Run {
-	t.Helper()
-	st, err := store.OpenRead(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	runs, err := st.Runs(t.Context(), store.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return runs
-}
-
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	left, err := filepath.Glob(filepath.Join(dir, "state", "hopbed", "journal", "*"))
@@ -52,10 +38,7 @@ func TestRunOnNamespaces(t *testing.T) {
 	if status != exitOK && status != exitNotValid {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	st, err := store.OpenRead(t.Context(), filepath.Join(dir, "results.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := reading(t, filepath.Join(dir, "results.db"))
 	defer st.Close()
 	seen := map[string]bool{}
 	for _, r := range runsIn(t, filepath.Join(dir, "results.db")) {

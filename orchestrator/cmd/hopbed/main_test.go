@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/hopbed/hopbed/internal/reexec"
+	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
 func TestMain(m *testing.M) {
@@ -21,6 +22,27 @@ func TestMain(m *testing.M) {
 	maps.Copy(table, testParts())
 	reexec.Dispatch(table)
 	os.Exit(m.Run())
+}
+
+// reading opens a database, which the caller closes.
+func reading(t *testing.T, db string) *store.Store {
+	t.Helper()
+	st, err := store.OpenRead(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func runsIn(t *testing.T, db string) []store.Run {
+	t.Helper()
+	st := reading(t, db)
+	defer st.Close()
+	runs, err := st.Runs(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
 }
 
 // hopbed runs one command line in a folder of its own.

@@ -202,12 +202,10 @@ func (p *program) leavesNothing(files ...string) {
 // them, and the newest campaign's status.
 func stored(t *testing.T, dir string) (runs []store.Run, status store.CampaignStatus) {
 	t.Helper()
-	st, err := store.OpenRead(t.Context(), filepath.Join(dir, "results.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := reading(t, filepath.Join(dir, "results.db"))
 	defer st.Close()
-	if runs, err = st.Runs(t.Context(), store.Filter{}); err != nil {
+	runs, err := st.Runs(t.Context(), store.Filter{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range runs {

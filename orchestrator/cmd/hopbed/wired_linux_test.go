@@ -51,10 +51,7 @@ func onBothBackEnds(t *testing.T, text string) (sim, netns []wiredRun) {
 // wiredRuns reads the last attempt of every run.
 func wiredRuns(t *testing.T, db string) []wiredRun {
 	t.Helper()
-	st, err := store.OpenRead(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := reading(t, db)
 	defer st.Close()
 	runs, err := st.Runs(t.Context(), store.Filter{})
 	if err != nil {

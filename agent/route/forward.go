@@ -76,7 +76,7 @@ func (f *Forwarding) Verify(entries []proto.Forward) (equal int, err error) {
 		key := strings.ToLower(e.HardwareAddress)
 		got := "none"
 		if h, ok := have[key]; ok {
-			got = fmt.Sprintf("dev %s (state %#x)", f.name(h.LinkIndex), h.State)
+			got = fmt.Sprintf("dev %s (state %#x)", nameOf(f.ports, h.LinkIndex), h.State)
 			if h.State == netlink.NUD_NOARP && h.LinkIndex == f.ports[e.Interface] {
 				delete(have, key)
 				equal++
@@ -87,17 +87,8 @@ func (f *Forwarding) Verify(entries []proto.Forward) (equal int, err error) {
 			Remedy: "another program may manage this bridge: stop it for the run"}
 	}
 	for key, h := range have {
-		return equal, &proto.Error{Code: proto.CodeNotApplied, What: "bridge entry " + key, Wanted: "none", Got: fmt.Sprintf("dev %s (state %#x)", f.name(h.LinkIndex), h.State),
+		return equal, &proto.Error{Code: proto.CodeNotApplied, What: "bridge entry " + key, Wanted: "none", Got: fmt.Sprintf("dev %s (state %#x)", nameOf(f.ports, h.LinkIndex), h.State),
 			Remedy: "another program may manage this bridge: stop it for the run"}
 	}
 	return equal, nil
-}
-
-func (f *Forwarding) name(link int) string {
-	for name, i := range f.ports {
-		if i == link {
-			return name
-		}
-	}
-	return fmt.Sprintf("#%d", link)
 }

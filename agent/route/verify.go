@@ -95,7 +95,7 @@ func (t *Table) matches(want proto.Route, have []netlink.Route) (got string, ok 
 	if via.IsValid() {
 		got += " via " + via.String()
 	}
-	got += " dev " + t.name(h.LinkIndex)
+	got += " dev " + nameOf(t.links, h.LinkIndex)
 	if h.AdvMSS > 0 {
 		got += fmt.Sprintf(" advmss %d", h.AdvMSS)
 	}
@@ -107,9 +107,10 @@ func (t *Table) matches(want proto.Route, have []netlink.Route) (got string, ok 
 	return got, ok
 }
 
-// name is the interface's, or its index where it is not one of the table's.
-func (t *Table) name(link int) string {
-	for name, i := range t.links {
+// nameOf is the name of the interface with an index, or "#index" where it is none
+// of these.
+func nameOf(links map[string]int, link int) string {
+	for name, i := range links {
 		if i == link {
 			return name
 		}

@@ -15,15 +15,15 @@ func RadioRows(t *topology.Topology, stats func(node int) *wifi.NodeStats) []sto
 	var rows []store.NodeStat
 	for i := range t.Nodes {
 		if t.Nodes[i].Radio {
-			rows = append(rows, NodeStats(i, stats(i))...)
+			rows = append(rows, nodeStats(i, stats(i))...)
 		}
 	}
 	return rows
 }
 
-// NodeStats are the rows of one node: one per access category that was used,
+// nodeStats are the rows of one node: one per access category that was used,
 // and the sum.
-func NodeStats(node int, s *wifi.NodeStats) []store.NodeStat {
+func nodeStats(node int, s *wifi.NodeStats) []store.NodeStat {
 	dt := s.Until.Sub(s.Since)
 	us := func(d vtime.Duration) store.Opt[int64] { return store.Some(int64(d) / 1000) }
 	all := store.NodeStat{

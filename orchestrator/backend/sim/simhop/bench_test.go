@@ -62,13 +62,13 @@ func newBed(t testing.TB, seed uint64, ch *wifi.Channel, cfg hop.Config, minDeli
 	n := ch.N()
 	b := &bed{t: t, eng: des.New()}
 	b.net = New(b.eng, n)
-	mac := MAC(wifi.DefaultMAC(wifi.StandardB), cfg)
-	med, err := wifi.NewMedium(b.eng, seed, ch, []wifi.MAC{mac}, b.net)
+	mac := hopMAC(wifi.DefaultMAC(wifi.StandardB), cfg)
+	med, err := wifi.NewMedium(b.eng, seed, ch, []wifi.MAC{mac}, sink{b.net})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.med = med
-	b.net.Attach(med)
+	attach(b.net, med)
 	b.routes(ch, mac, minDelivery)
 	for i := range n {
 		a := &app{t: t, pos: map[hop.FlowKey]uint64{}, blocks: map[hop.FlowKey]int{}}

@@ -14,7 +14,7 @@ import (
 func airtimeBound(t *testing.T, payload vtime.Bytes) float64 {
 	t.Helper()
 	const sifs, slot = 10 * vtime.Microsecond, 20 * vtime.Microsecond // 802.11b
-	mac := MAC(wifi.DefaultMAC(wifi.StandardB), hop.DefaultConfig())
+	mac := hopMAC(wifi.DefaultMAC(wifi.StandardB), hop.DefaultConfig())
 	frame, err := mac.FrameTime(Overhead + hop.HeaderLen + payload)
 	if err != nil {
 		t.Fatal(err)
@@ -182,30 +182,5 @@ func TestDeterministic(t *testing.T) {
 	// the medium, writes the new hash here.
 	if got, want := run(1), uint64(0x10e29fbc60e50728); got != want {
 		t.Errorf("trace %#x, golden %#x", got, want)
-	}
-}
-
-func TestMAC(t *testing.T) {
-	plain := wifi.DefaultMAC(wifi.StandardB)
-	for _, c := range []struct {
-		transport string
-		txop      vtime.Duration
-		ack       wifi.AckPolicy
-	}{
-		{"hop", 8160 * vtime.Microsecond, wifi.AckNone},
-		{"hop/no-txop", 0, wifi.AckNone},
-		{"hop/arq", 8160 * vtime.Microsecond, wifi.AckNormal},
-	} {
-		cfg, err := hop.Variant(c.transport)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := MAC(plain, cfg)
-		if bk := m.Queues[wifi.BK]; bk.TXOP != c.txop || bk.Ack != c.ack {
-			t.Errorf("%s: data queue %+v", c.transport, bk)
-		}
-		if m.Queues[wifi.VO] != plain.Queues[wifi.VO] {
-			t.Errorf("%s changes the control queue", c.transport)
-		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
-// MAC returns a node's MAC with the queues that Hop asks for (Hop paper §4):
+// hopMAC returns a node's MAC with the queues that Hop asks for (Hop paper §4):
 // data in the background queue with the 8160 µs txop and without
 // acknowledgements, control in the voice queue with them. The variants arq and
 // no-txop change the data queue.
-func MAC(m wifi.MAC, cfg hop.Config) wifi.MAC {
+func hopMAC(m wifi.MAC, cfg hop.Config) wifi.MAC {
 	bk := &m.Queues[wifi.BK]
 	bk.TXOP, bk.Ack = hop.DataTxop, wifi.AckNone
 	if cfg.NoTxop {
@@ -22,25 +22,10 @@ func MAC(m wifi.MAC, cfg hop.Config) wifi.MAC {
 	return m
 }
 
-// queues is the access category of each class.
-var queues = [hop.NumClasses]wifi.AC{hop.Data: wifi.BK, hop.Control: wifi.VO}
+// attach lets a medium carry the packets, which has nothing else to carry.
+func attach(x *Net, m *wifi.Medium) { x.SetCarrier(medium{m}) }
 
-// AC returns the access category that carries a class (Hop paper §4).
-func AC(c hop.Class) wifi.AC { return queues[c] }
-
-// ClassOf returns the class that an access category carries.
-func ClassOf(ac wifi.AC) hop.Class {
-	if ac == queues[hop.Control] {
-		return hop.Control
-	}
-	return hop.Data
-}
-
-// Attach lets the medium carry the packets: the nodes have a radio only, and
-// the medium has nothing else to carry. The Net is its wifi.Sink.
-func (x *Net) Attach(m *wifi.Medium) { x.SetCarrier(medium{m}) }
-
-// medium is the Carrier of Attach.
+// medium is the Carrier of nodes that have a radio only.
 type medium struct{ med *wifi.Medium }
 
 // Port implements Carrier.
@@ -60,10 +45,13 @@ func (m medium) Send(from, to int, _ hop.Port, c hop.Class, buf []byte) bool {
 	return m.med.Enqueue(f)
 }
 
+// sink takes what the medium delivers to a Net.
+type sink struct{ *Net }
+
 // Deliver implements wifi.Sink.
-func (x *Net) Deliver(now vtime.Time, i int, f *wifi.Frame) { x.Receive(now, i, f.Src, f.Data) }
+func (x sink) Deliver(now vtime.Time, i int, f *wifi.Frame) { x.Receive(now, i, f.Src, f.Data) }
 
 // Done implements wifi.Sink.
-func (x *Net) Done(now vtime.Time, f *wifi.Frame, _ wifi.Outcome) {
+func (x sink) Done(now vtime.Time, f *wifi.Frame, _ wifi.Outcome) {
 	x.TxDone(now, f.Src, hop.RadioPort, ClassOf(f.AC), 1)
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package live
 
 import (
@@ -5,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/experiments/spec"
@@ -186,8 +187,7 @@ func capText(n int) string {
 // connectsTo returns the node to which node i opens a TCP connection for the
 // flow, if it does.
 func connectsTo(f *proto.Flow, i int) (to int, ok bool) {
-	family, _, _ := strings.Cut(f.Transport, "/")
-	switch family {
+	switch spec.Transport(f.Transport).Family() {
 	case spec.FamilyTCP:
 		return f.Dst, f.Src == i
 	case spec.FamilyHopByHopTCP:

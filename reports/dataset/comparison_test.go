@@ -26,7 +26,6 @@ type sideRun struct {
 // side stores a campaign with its runs and loads it.
 func side(t *testing.T, st *store.Store, c store.Campaign, runs ...sideRun) *Set {
 	t.Helper()
-	ctx := context.Background()
 	if c.Name == "" {
 		c.Name = "calibrate"
 	}
@@ -34,15 +33,12 @@ func side(t *testing.T, st *store.Store, c store.Campaign, runs ...sideRun) *Set
 		c.FileText = "x"
 	}
 	c.Status, c.Planned = store.CampaignComplete, int64(len(runs))
-	id, err := st.CreateCampaign(ctx, &c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var records []*store.RunRecord
 	for _, s := range runs {
 		if s.seed == 0 {
 			s.seed = store.Seed(100 + s.rep)
 		}
-		r := &store.RunRecord{Run: store.Run{CampaignID: id, Backend: c.Backend, Seed: s.seed, Repetition: s.rep, Params: store.Params{"transport": s.transport}, Transport: s.transport,
+		r := &store.RunRecord{Run: store.Run{Backend: c.Backend, Seed: s.seed, Repetition: s.rep, Params: store.Params{"transport": s.transport}, Transport: s.transport,
 			WarmupS: 5, DurationS: 60, Status: store.RunComplete},
 			Nodes: []store.Node{{Node: 0, Name: "a"}, {Node: 1, Name: "b"}}}
 		if s.loss != "" {
@@ -70,15 +66,9 @@ func side(t *testing.T, st *store.Store, c store.Campaign, runs ...sideRun) *Set
 			}
 			r.Samples = append(r.Samples, smp)
 		}
-		if err := st.SaveRun(ctx, r); err != nil {
-			t.Fatal(err)
-		}
+		records = append(records, r)
 	}
-	set, err := Load(ctx, st, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	return stored(t, st, c, records)
 }
 
 // steady is n repetitions of which every value is multiplied by a spread around

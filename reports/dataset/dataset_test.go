@@ -34,18 +34,13 @@ type runSpec struct {
 
 func load(t *testing.T, c store.Campaign, specs ...runSpec) *Set {
 	t.Helper()
-	ctx := context.Background()
-	st := temp(t)
 	c.Name, c.Backend, c.FileText = "x", "sim", "x"
-	id, err := st.CreateCampaign(ctx, &c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var records []*store.RunRecord
 	for _, s := range specs {
 		if s.backend == "" {
 			s.backend = "sim"
 		}
-		r := &store.RunRecord{Run: store.Run{CampaignID: id, Backend: s.backend, Seed: s.seed, Repetition: s.rep, Params: store.Params{"transport": s.transport}, Transport: s.transport, DurationS: 10, Status: s.status},
+		r := &store.RunRecord{Run: store.Run{Backend: s.backend, Seed: s.seed, Repetition: s.rep, Params: store.Params{"transport": s.transport}, Transport: s.transport, DurationS: 10, Status: s.status},
 			Nodes: []store.Node{{Node: 0, Name: "a"}, {Node: 1, Name: "b"}}}
 		if s.radio != "" {
 			r.Run.Params["radio"] = s.radio
@@ -65,6 +60,21 @@ func load(t *testing.T, c store.Campaign, specs ...runSpec) *Set {
 			}
 			r.Flows = append(r.Flows, f)
 		}
+		records = append(records, r)
+	}
+	return stored(t, temp(t), c, records)
+}
+
+// stored is a campaign with these runs, as a report reads it.
+func stored(t *testing.T, st *store.Store, c store.Campaign, records []*store.RunRecord) *Set {
+	t.Helper()
+	ctx := t.Context()
+	id, err := st.CreateCampaign(ctx, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		r.Run.CampaignID = id
 		if err := st.SaveRun(ctx, r); err != nil {
 			t.Fatal(err)
 		}

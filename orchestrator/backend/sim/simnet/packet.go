@@ -2,6 +2,7 @@ package simnet
 
 import (
 	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/netem/inet"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
@@ -32,7 +33,7 @@ type packet struct {
 const defaultTTL = 64
 
 // udpHeaders are an IPv4 header (20 B) and a UDP header (8 B).
-const udpHeaders vtime.Bytes = 28
+const udpHeaders vtime.Bytes = inet.IPv4Len + inet.UDPLen
 
 func (n *Net) newPacket() *packet {
 	p := n.packets

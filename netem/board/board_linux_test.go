@@ -169,8 +169,8 @@ func TestPipeQueues(t *testing.T) {
 		return v
 	}
 	v, far := view(1, 2*3+1, 2*0), view(0, 2*0+1)
-	if v.Queues() != NumAC+2 || far.Queues() != NumAC+1 {
-		t.Errorf("%d and %d queues, want %d and %d", v.Queues(), far.Queues(), NumAC+2, NumAC+1)
+	if len(v.cells) != NumAC+2 || len(far.cells) != NumAC+1 {
+		t.Errorf("%d and %d queues, want %d and %d", len(v.cells), len(far.cells), NumAC+2, NumAC+1)
 	}
 	b.SetLimit(1, NumAC-1, 9)
 	b.SetPipeLimit(7, 10)

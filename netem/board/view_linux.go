@@ -64,10 +64,6 @@ func OpenViewFD(memory, event uintptr, node int, pipes []int) (*View, error) {
 // Node is the node whose queues the view shows.
 func (v *View) Node() int { return v.node }
 
-// Queues is how many queues the view shows: those of the radio, then one per
-// pipe interface.
-func (v *View) Queues() int { return len(v.cells) }
-
 // State reads one queue.
 func (v *View) State(q int) State { return v.cells[q].state() }
 

@@ -45,7 +45,7 @@ func acquire(db string) (*writerLock, error) {
 	for try := 1; ; {
 		f, err := os.OpenFile(lockPath(db), os.O_RDWR|os.O_CREATE, 0o644)
 		if err != nil {
-			return nil, fmt.Errorf("lock of database %s: %w", db, err)
+			return nil, fmt.Errorf("lock of database %s: %w: results need a folder that you may write to (--db PATH)", db, err)
 		}
 		if busy, err := lockFile(f); err != nil {
 			if busy && try < lockTries {

@@ -94,8 +94,8 @@ func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 	if len(base.Backends) > 0 {
 		fmt.Fprintf(w, "back ends: %s (unless --backend says otherwise)\n", strings.Join(backendsOf(base), ", then "))
 	}
-	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%v warm-up, %v measured); about %v on netns\n",
-		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, base.Warmup, base.Duration, roundTime(p.WallTime(wallPerRun)))
+	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%s, %v measured); about %v on netns\n",
+		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, warmupText(base), base.Duration, roundTime(p.WallTime(wallPerRun)))
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "run\trepetition\tseed\tpoint\tlength")
@@ -240,4 +240,11 @@ func planJSON(w io.Writer, p *plan.Plan, note func(done int)) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(out)
+}
+
+func warmupText(c *spec.Config) string {
+	if c.Warmup == 0 {
+		return "no warm-up"
+	}
+	return c.Warmup.String() + " warm-up"
 }

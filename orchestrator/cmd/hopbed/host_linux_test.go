@@ -153,6 +153,24 @@ func TestRunWithoutRoot(t *testing.T) {
 		}
 		p.leavesNothing("f.yaml")
 	})
+	// Virtual time asks nothing of the host.
+	t.Run("virtual time without a device", func(t *testing.T) {
+		dir := mine(t, brief...)
+		p := on(t, "nobody without TAP", dir, "run", "f.yaml", "--backend", "sim", "--report", "r.html")
+		if code := p.end(); code != exitOK {
+			t.Fatalf("status %d:\n%s", code, p.said())
+		}
+		p.leavesNothing("f.yaml", "results.db", "r.html")
+		runs, _ := stored(t, dir)
+		for _, r := range runs {
+			if !r.Valid || r.TraceHash == "" {
+				t.Errorf("run %d: valid %v, trace %q", r.ID, r.Valid, r.TraceHash)
+			}
+		}
+		if len(runs) == 0 {
+			t.Error("no run is stored")
+		}
+	})
 	t.Run("run", func(t *testing.T) {
 		dir := mine(t, append(brief, "repeat: 1", "repeat: 1\nlimits: {reruns: 0}")...)
 		p := on(t, "nobody", dir, "run", "f.yaml", "--report", "r.html")

@@ -25,6 +25,7 @@ type window struct {
 type connection struct {
 	from, to    int // nodes
 	there, back []topology.Egress
+	mss         vtime.Bytes
 	windows     []window
 }
 
@@ -54,7 +55,7 @@ func (p *Plan) windowWarnings() []string {
 				rate, shared := s.share(k.there, users)
 				rtt := s.delay(k.there) + s.delay(k.back)
 				product := float64(rate) / 8 * rtt.Seconds() / float64(shared)
-				for _, w := range tooSmall(k.windows, s.Config(), product) {
+				for _, w := range k.tooSmall(product) {
 					n := slices.IndexFunc(found, func(f *finding) bool { return f.option == w.option })
 					if n < 0 {
 						n = len(found)
@@ -65,7 +66,7 @@ func (p *Plan) windowWarnings() []string {
 						to.last = r.Index
 						to.points++
 					}
-					size := onTheWire(w.size, s.Config())
+					size := onTheWire(w.size, k.mss)
 					if size/product >= to.share {
 						continue
 					}
@@ -94,14 +95,14 @@ func (p *Plan) windowWarnings() []string {
 // tooSmall returns the windows that keep a connection below the product in
 // bytes. Where the kernel's tuning ends is worth a word only if nothing that the
 // file asks for is smaller.
-func tooSmall(windows []window, c *spec.Config, product float64) []window {
+func (k *connection) tooSmall(product float64) []window {
 	if product == 0 {
 		return nil
 	}
-	least := slices.MinFunc(windows, func(a, b window) int { return cmp.Compare(a.size, b.size) })
+	least := slices.MinFunc(k.windows, func(a, b window) int { return cmp.Compare(a.size, b.size) })
 	var out []window
-	for _, w := range windows {
-		if onTheWire(w.size, c) < product && (!w.tuned || w == least) {
+	for _, w := range k.windows {
+		if onTheWire(w.size, k.mss) < product && (!w.tuned || w == least) {
 			out = append(out, w)
 		}
 	}
@@ -115,11 +116,11 @@ func (s *Scenario) connections(f topology.Flow) []connection {
 	var out []connection
 	switch c.Flows[f.Group].Transport.Family() {
 	case spec.FamilyTCP:
-		out = append(out, connection{f.Src, f.Dst, s.links(f.Path), s.links(s.Topology.Routes.Path(f.Dst, f.Src)), tcpWindows(c)})
+		out = append(out, connection{f.Src, f.Dst, s.links(f.Path), s.links(s.Topology.Routes.Path(f.Dst, f.Src)), mss(c), tcpWindows(c)})
 	case spec.FamilyHopByHopTCP:
 		for i := range f.Hops() {
 			a, b := f.Path[i], f.Path[i+1]
-			out = append(out, connection{a, b, s.Topology.LinkPath(a, b), s.Topology.LinkPath(b, a), relayWindows(c, i == 0, i+1 == f.Hops())})
+			out = append(out, connection{a, b, s.Topology.LinkPath(a, b), s.Topology.LinkPath(b, a), segment, relayWindows(c, i == 0, i+1 == f.Hops())})
 		}
 	}
 	return out
@@ -189,10 +190,10 @@ func (s *Scenario) delay(path []topology.Egress) vtime.Duration {
 
 // inForce is a wire's rate and delay when the measured interval begins.
 func (s *Scenario) inForce(c *pipe.Config) (vtime.BitRate, vtime.Duration) {
-	if c.Trace != nil {
-		c.Rate = c.Trace.Rate()
-	}
 	rate, delay := c.Rate, c.Delay
+	if c.Trace != nil {
+		rate = c.Trace.Rate()
+	}
 	for _, ch := range c.Schedule {
 		if ch.At > vtime.Time(s.Config().Warmup) {
 			break
@@ -217,25 +218,27 @@ const (
 	timestamps = 12
 )
 
+// segment is the MSS where the file says nothing.
+var segment = vtime.Bytes(kernel.MSS)
+
+// mss is that of end-to-end TCP.
 func mss(c *spec.Config) vtime.Bytes {
 	if m := c.Transports.TCP.MSS; m > 0 {
 		return m
 	}
-	return vtime.Bytes(kernel.MSS)
+	return segment
 }
 
 // onTheWire is payload with its headers, in bytes.
-func onTheWire(payload vtime.Bytes, c *spec.Config) float64 {
-	m := mss(c)
-	return float64(payload) * float64(m+headers) / float64(m-timestamps)
+func onTheWire(payload, mss vtime.Bytes) float64 {
+	return float64(payload) * float64(mss+headers) / float64(mss-timestamps)
 }
 
 // held is the window that a receive buffer of so much memory makes: what full
 // segments fill of theirs, or the half with which the kernel begins
 // (tcp_win_from_space).
-func held(memory vtime.Bytes, c *spec.Config) vtime.Bytes {
-	m := mss(c)
-	return max(memory/2, memory*(m-timestamps)/(kernel.Truesize+m-vtime.Bytes(kernel.MSS)))
+func held(memory, mss vtime.Bytes) vtime.Bytes {
+	return max(memory/2, memory*(mss-timestamps)/(kernel.Truesize+mss-segment))
 }
 
 // tcpWindows are the bounds of end-to-end TCP. The kernel doubles the buffers
@@ -255,11 +258,11 @@ func tcpWindows(c *spec.Config) []window {
 		size := vtime.Bytes(n) * (m - timestamps)
 		w = append(w, window{at + "cwnd-cap", segments(n, m-timestamps), size, false})
 	}
-	switch size := held(2*o.ReceiveBuffer, c); {
+	switch size := held(2*o.ReceiveBuffer, m); {
 	case o.ReceiveBuffer > 0:
 		w = append(w, window{at + "receive-buffer", fmt.Sprintf("%v, doubled by the kernel, make a window of %s", o.ReceiveBuffer, decimal(float64(size), "B")), size, false})
 	case o.ReceiveWindow == 0:
-		size = held(kernel.RecvBufferMax, c)
+		size = held(kernel.RecvBufferMax, m)
 		w = append(w, window{at + "receive-buffer", fmt.Sprintf("left out, the kernel makes it as large as %s, a window of %s", decimal(float64(kernel.RecvBufferMax), "B"), decimal(float64(size), "B")), size, true})
 	}
 	return w
@@ -283,7 +286,7 @@ func relayWindows(c *spec.Config, first, last bool) []window {
 	}
 	switch {
 	case !last:
-		size := held(socket, c)
+		size := held(socket, segment)
 		w = append(w, window{at + ".relay-buffer", fmt.Sprintf("of %v the socket before a relay has a window of %s", o, decimal(float64(size), "B")), size, false})
 	case !first:
 		w = append(w, window{at + ".relay-buffer", fmt.Sprintf("of %v the socket behind a relay holds %s", o, decimal(float64(socket), "B")), socket, false})

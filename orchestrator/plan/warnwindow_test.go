@@ -38,7 +38,8 @@ func TestSmallWindows(t *testing.T) {
 		}
 	}
 	// Of several options each, of several points the worst; other transports have no such windows.
-	got := warnings(t, wire+at, flow, "transports: {tcp: {receive-window: $n, cwnd-cap: 40}}\nmatrix: {n: [2000, 10, 30]}\n")
+	const flows = flow + ", {pairs: [{src: b, dst: a}], transport: tcp/reno}" // each way alone
+	got := warnings(t, wire+at, flows, "transports: {tcp: {receive-window: $n, cwnd-cap: 40}}\nmatrix: {n: [2000, 10, 30]}\n")
 	for _, w := range []string{"receive-window: 10 × 1460B", "584 kb/s of goodput (the worst of 2 points)", "cwnd-cap: 40 × 1448B", "2.32 Mb/s of goodput (the worst of 3 points)"} {
 		if !strings.Contains(got, w) {
 			t.Errorf("%q lacks %q", got, w)
@@ -67,6 +68,9 @@ func TestWindowsThatTheKernelTunes(t *testing.T) {
 	if got := warnings(t, wire+at, flow, "transports: {tcp: {receive-window: 10}}\n"); strings.Contains(got, "left out") {
 		t.Errorf("the smaller window is asked for: %q", got)
 	}
+	if got := warnings(t, wire+at, flow, "transports: {tcp: {send-buffer: 64MiB, receive-window: 65535}}\n"); strings.Contains(got, "left out") || !strings.Contains(got, "65535 × 1460B = 95.7 MB, 39 %") {
+		t.Errorf("a window that is asked for has the buffer that it needs: %q", got)
+	}
 }
 
 // The path counts: its least rate, the flows that share it, all of its wires both
@@ -74,14 +78,17 @@ func TestWindowsThatTheKernelTunes(t *testing.T) {
 func TestWindowsOverPaths(t *testing.T) {
 	const tcp, two = "{pairs: [{src: a, dst: b}], transport: tcp/reno}", "{pairs: [{src: a, dst: b}, {src: a, dst: b}], transport: tcp/reno}"
 	const row = "{nodes: [{name: a, radio: false}, {name: r, radio: false%s}, {name: b, radio: false}], pipes: [{ends: [a, r], rate: 8mbit, delay: 10ms, queue: {packets: 50}}, {ends: [r, b], rate: 4mbit, delay: 20ms, queue: {packets: 50}, reverse: {delay: 70ms, rate: 1mbit}}]}"
-	const air = "{nodes: [{name: a, at: [0m, 0m]}, {name: r, at: [10m, 0m]}, {name: b, radio: false}], pipes: [{ends: [r, b], delay: 100ms}]}"
+	const air = "{nodes: [{name: a, at: [0m, 0m]}, {name: r, at: [400m, 0m]}, {name: b, radio: false}], pipes: [{ends: [r, b], delay: 100ms}]}"
 	const c10 = "transports: {tcp: {cwnd-cap: 10}}\n"
 	for _, k := range []struct{ topology, flow, more, want string }{
 		{strings.Replace(row, "%s", "", 1), tcp, c10, "from a to b, flows[0] (4mbit × 110ms = 55 kB): at most 1.05 Mb/s"},
 		{strings.Replace(row, "%s", ", bridge: true", 1), tcp, c10, "from a to b, flows[0] (4mbit × 110ms = 55 kB)"},
 		{strings.Replace(row, "%s", "", 1), two, c10, "(4mbit / 2 flows × 110ms = 27.5 kB): at most 1.05 Mb/s"},
 		{strings.Replace(row, "%s", "", 1), "{pairs: [{src: b, dst: a}], transport: tcp/reno}", c10, ""}, // 1 Mb/s × 110 ms = 13.75 kB
-		{air, tcp, c10 + "radio: {rate: 11mbit}\n", "from a to b, flows[0] (11mbit × 200ms = 275 kB)"},
+		{air, tcp, c10 + "radio: {rate: 11mbit, path-loss: {kind: disk, range: 450m, sense-range: 550m}}\n", "from a to b, flows[0] (11mbit × 200ms = 275 kB)"},
+		// Two hops over the air are one flow; what goes the other way does not share a wire.
+		{strings.Replace(air, "{name: r,", "{name: m, at: [200m, 0m]}, {name: r,", 1), tcp, c10 + "radio: {rate: 11mbit, path-loss: {kind: disk, range: 250m, sense-range: 550m}}\n", "from a to b, flows[0] (11mbit × 200ms = 275 kB)"},
+		{wire + "rate: 8mbit, delay: 50ms, queue: {packets: 50}}]}", "{pairs: [{src: a, dst: b}, {src: b, dst: a}], transport: tcp/reno}", c10, "from a to b, flows[0] (8mbit × 100ms = 100 kB)"},
 		{air, "{pairs: [{src: r, dst: b}], transport: tcp/reno}", c10, ""}, // nothing limits the wire
 		{"{nodes: [{name: a, at: [0m, 0m]}, {name: r, at: [10m, 0m]}]}", "{pairs: [{src: a, dst: r}], transport: tcp/reno}", "transports: {tcp: {cwnd-cap: 1}}\n", ""},
 		{wire + "rate: 1mbit, delay: 1ms, queue: {packets: 900}, schedule: [{at: 1s, rate: 100mbit}, {at: 5s, delay: 50ms}, {at: 6s, rate: 1gbit}]}]}", tcp, c10, "(100mbit × 100ms = 1.25 MB)"},

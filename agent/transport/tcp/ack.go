@@ -152,7 +152,7 @@ func (c *Conn) updateWindow(s *Segment) ackFlags {
 			if snd.pending() {
 				c.idleRestart()
 			}
-			snd.maxWnd = max(snd.maxWnd, win)
+			c.sawWindow(win)
 		}
 	}
 	c.info.BytesAcked += vtime.Bytes(s.Ack - snd.una)

@@ -109,10 +109,10 @@ func (c *Conn) negotiate(s *Segment) {
 	if s.MSS > 0 {
 		mss = s.MSS
 	}
-	c.snd.mss = min(mss, c.cfg.MSS)
+	c.snd.fullMSS = min(mss, c.cfg.MSS)
 	c.rcv.advMSS = c.cfg.MSS
 	if c.syn.ts {
-		c.snd.mss -= 12
+		c.snd.fullMSS -= 12
 		c.rcv.advMSS -= 12
 		c.rcv.tsRecent, c.rcv.tsEcr, c.rcv.sawTS = s.TSVal, s.TSEcr, true
 	}
@@ -121,7 +121,8 @@ func (c *Conn) negotiate(s *Segment) {
 	c.rcv.copied = c.rcv.nxt
 	c.snd.wl1 = s.Seq
 	c.snd.wnd = uint64(s.Window)
-	c.snd.maxWnd = c.snd.wnd
+	c.snd.maxWnd = 0
+	c.sawWindow(c.snd.wnd)
 }
 
 // receiveListen handles a segment in LISTEN.
@@ -135,6 +136,7 @@ func (c *Conn) receiveListen(s *Segment) {
 	c.setState(SynReceived)
 	c.rcv.init(c)
 	c.negotiate(s)
+	c.rcv.wholeSegments(c)
 	c.snd.nxt = 1
 	c.syn.sentAt = c.us
 	c.syn.timeout = 1000000
@@ -189,7 +191,7 @@ func (c *Conn) receiveSynReceived(s *Segment) bool {
 	c.snd.una = 1
 	c.snd.wl1 = s.Seq
 	c.snd.wnd = uint64(s.Window) << c.snd.scale
-	c.snd.maxWnd = max(c.snd.maxWnd, c.snd.wnd)
+	c.sawWindow(c.snd.wnd)
 	c.rs.delivered++ // the SYN-ACK is not in the queue
 	rtt := int64(-1)
 	if c.syn.retrans == 0 {

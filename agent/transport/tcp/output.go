@@ -8,6 +8,7 @@ type pushMode uint8
 const (
 	pushNormal pushMode = iota
 	pushProbe           // one segment, whatever the window (TLP)
+	pushOne             // one burst, not deferred (tcp_push_one)
 )
 
 // gsoMax is the largest burst in bytes, sk_gso_max_size: 65,536 less the
@@ -36,6 +37,27 @@ func (c *Conn) currentMSS() int {
 		return c.snd.mss - 4 - 8*n
 	}
 	return c.snd.mss
+}
+
+// sawWindow takes note of a window that the peer offers. While the largest one
+// is less than two full segments, segments are half of it, so that the sender
+// does not stop for want of a whole segment's room; a window of at most 536
+// bytes may be filled by one (tcp_bound_to_half_wnd, tcp_sync_mss).
+func (c *Conn) sawWindow(wnd uint64) {
+	snd := &c.snd
+	snd.maxWnd = max(snd.maxWnd, wnd)
+	most := snd.maxWnd
+	if most > 536 {
+		most >>= 1
+	}
+	snd.mss = snd.fullMSS
+	if most > 0 && uint64(snd.mss) > most {
+		least := 68 - 20 // the smallest IP packet to be accepted anywhere, less the header
+		if c.syn.ts {
+			least -= 12
+		}
+		snd.mss = max(int(most), least)
+	}
 }
 
 // tsoSegs is how many segments a burst should have: a millisecond's worth at
@@ -122,7 +144,7 @@ func (c *Conn) writeXmit(noNagle bool, mode pushMode) bool {
 		}
 		snd.headLeft -= n
 		total += c.sendBurst(n, mss, last)
-		if mode == pushProbe {
+		if mode != pushNormal {
 			break
 		}
 	}

@@ -65,6 +65,16 @@ func (r *receiver) initWindow(c *Conn) {
 	r.thresh = r.wnd
 }
 
+// wholeSegments rounds the bound that the first window has down to whole
+// segments when the answer to a SYN offers it: only then is it known what the
+// options take (tcp_openreq_init_rwin).
+func (r *receiver) wholeSegments(c *Conn) {
+	if mss := uint64(r.advMSS); c.cfg.RecvWindow > 0 && r.wnd > mss {
+		r.wnd -= r.wnd % mss
+		r.thresh = r.wnd
+	}
+}
+
 // beginWindow sets the limits when the connection is established
 // (tcp_init_buffer_space).
 func (r *receiver) beginWindow(c *Conn) {

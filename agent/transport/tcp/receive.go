@@ -85,7 +85,7 @@ func (c *Conn) EOF() bool { return c.rcv.finSeen && c.Readable() == 0 }
 // charge is the memory that the kernel accounts for n bytes of one packet: the
 // headers' share is the same for every length.
 func (c *Conn) charge(n int) int64 {
-	return int64(n) + max(int64(c.cfg.Truesize)-int64(c.snd.mss), 0)
+	return int64(n) + max(int64(c.cfg.Truesize)-int64(c.snd.fullMSS), 0)
 }
 
 // queueData takes the payload of a segment (tcp_data_queue).

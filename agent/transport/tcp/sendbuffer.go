@@ -89,6 +89,7 @@ func (c *Conn) Write(now vtime.Time, n vtime.Bytes) vtime.Bytes {
 	default:
 		return 0
 	}
+	before := c.snd.written
 	took := min(n, c.Writable())
 	if took > 0 {
 		if c.state == Established || c.state == CloseWait {
@@ -97,15 +98,53 @@ func (c *Conn) Write(now vtime.Time, n vtime.Bytes) vtime.Bytes {
 				c.idleRestart()
 			}
 		}
-		c.appended(int(c.snd.unsent()), int(took))
-		c.snd.written += uint64(took)
+		c.take(took)
 		c.snd.wakeAfter = false
+		if took < n {
+			took += c.writeOn(n-took, before)
+		}
 	}
 	if took < n || c.Writable() == 0 {
 		c.snd.wakeAfter = true // the application will wait for space
 	}
 	if took > 0 {
 		c.pushAll()
+	}
+	return took
+}
+
+// take appends n bytes.
+func (c *Conn) take(n vtime.Bytes) {
+	c.appended(int(c.snd.unsent()), int(n))
+	c.snd.written += uint64(n)
+}
+
+// writeOn continues a write of which the send buffer did not take n bytes and
+// that began at byte from; it returns how many more are taken. The kernel looks
+// at its limit only for a new buffer. A single full one leaves burst by burst,
+// its end is filled up again each time (tcp_push_one in tcp_sendmsg_locked),
+// and so one write sends what the congestion window allows, however small the
+// send buffer is. Half the largest window in one write is pushed as a whole
+// (forced_push); when that leaves nothing unsent, the limit counts again.
+func (c *Conn) writeOn(n vtime.Bytes, from uint64) vtime.Bytes {
+	if c.state != Established && c.state != CloseWait {
+		return 0
+	}
+	var took vtime.Bytes
+	for took < n {
+		switch snd := &c.snd; {
+		case snd.written > from+snd.maxWnd>>1:
+			from = snd.written
+			c.push(true)
+		case c.waiting() == 1:
+			c.writeXmit(true, pushOne)
+		}
+		m := min(n-took, vtime.Bytes(c.tailRoom()))
+		if m <= 0 {
+			break
+		}
+		c.take(m)
+		took += m
 	}
 	return took
 }

@@ -15,7 +15,7 @@ func stalled(t *testing.T, cfg Config, buf int64) *Conn {
 	}
 	c.state = Established
 	c.snd.una, c.snd.nxt, c.snd.written = 1, 1, 1
-	c.snd.mss, c.snd.maxWnd, c.snd.buf = 1448, 1<<17, buf
+	c.snd.mss, c.snd.fullMSS, c.snd.maxWnd, c.snd.buf = 1448, 1448, 1<<17, buf
 	return c
 }
 

@@ -50,7 +50,8 @@ type sender struct {
 	maxWnd    uint64 // largest ever seen
 	wl1       uint64 // peer's sequence number at the last window update
 	scale     uint8
-	mss       int    // payload per full segment
+	mss       int    // payload per full segment (mss_cache)
+	fullMSS   int    // the same as negotiated; mss is less while the peer's window is tiny
 	sml       uint64 // end of the last small segment (Minshall's Nagle)
 	wakeAfter bool   // the application met a full buffer (SOCK_NOSPACE)
 	buf       int64  // sk_sndbuf
@@ -83,7 +84,7 @@ const firstRing = 64
 
 func (s *sender) init(c *Conn) {
 	s.ring = make([]sent, firstRing)
-	s.mss = c.cfg.MSS
+	s.mss, s.fullMSS = c.cfg.MSS, c.cfg.MSS
 	s.buf = int64(c.cfg.SendBuffer)
 	s.written = 1 // byte 0 of the sequence space is the SYN
 }

@@ -138,8 +138,12 @@ func (h *windowHolder) learned(fd int) bool {
 		return true
 	}
 	const options = 40 // most that they take of a segment (RFC 9293 §3.1)
+	full := h.opt.mss() - options
+	if h.opt.ReceiveWindow == 1 {
+		full /= 2 // the sender halves its segments; the kernel's first guess, 536, is less
+	}
 	i, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	return err == nil && int(i.Rcv_mss) >= h.opt.mss()-options
+	return err == nil && int(i.Rcv_mss) >= full
 }
 
 // holdWindow is called after each read of n bytes.

@@ -125,14 +125,13 @@ func buildTable(m *mode) *errorTable {
 func (t *errorTable) lnBit(g float64) float64 {
 	const shift = 52 - tableBits
 	b := math.Float64bits(g)
-	i := b >> shift
-	switch {
-	case g <= 0 || i < tableBase:
-		return t.ln[0]
-	case i >= tableBase+tableLen-1:
+	i := b>>shift - tableBase
+	if i >= tableLen-1 {
+		if g < 1 {
+			return t.ln[0]
+		}
 		return 0
 	}
-	i -= tableBase
 	frac := float64(float64(b&(1<<shift-1)) * (1.0 / (1 << shift)))
 	lo, hi := t.ln[i], t.ln[i+1]
 	return lo + float64(frac*(hi-lo))

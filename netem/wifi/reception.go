@@ -141,7 +141,10 @@ const hopeless = -45
 func (m *Medium) addSegment(r *receiver, other int64, now vtime.Time) {
 	sig := &m.stations[r.from].sig
 	sh := sig.shape
-	header := min(now, sig.headerTo) - max(r.since, sig.headerFrom)
+	header := vtime.Time(0)
+	if r.since < sig.headerTo {
+		header = min(now, sig.headerTo) - max(r.since, sig.headerFrom)
+	}
 	payload := min(now, sig.payloadTo) - max(r.since, sig.headerTo)
 	if other == 0 {
 		alone := &m.links[sig.src][r.link].alone[sh.kind]

@@ -78,8 +78,11 @@ var expSteps = func() (t [16*46 + 1]float64) {
 // e^(−i/16)·(1+d+d²/2), which differ by 0.2 % at most. The bounds are widened by
 // far more than rounding can be off, so that the answer is always that of Exp.
 func BelowExp(u, x float64) bool {
+	const slack = 1e-14
+	if u < float64((1+x)*(1-slack)) { // 1+x ≤ e^x
+		return true
+	}
 	if i := int(-16 * x); x <= 0 && uint(i) < uint(len(expSteps)) {
-		const slack = 1e-14
 		d := x + float64(i)/16
 		low := float64(expSteps[i] * (1 + d))
 		if u < float64(low*(1-slack)) {

@@ -26,6 +26,7 @@ type stream struct {
 	// The source.
 	app        *workload.Source
 	preamble   vtime.Bytes // header bytes not yet written
+	rest       vtime.Bytes // of a write that was taken in part (see piece)
 	closed     bool
 	finishedAt vtime.Time
 
@@ -74,7 +75,7 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 // restart gives the flow a source that has sent nothing.
 func (s *stream) restart() error {
 	app, err := workload.NewSource(s.order.Workload)
-	s.app, s.preamble, s.closed = app, s.header, false
+	s.app, s.preamble, s.rest, s.closed = app, s.header, 0, false
 	return err
 }
 
@@ -130,10 +131,11 @@ func (s *stream) feed(now vtime.Time, k *socket) {
 		s.preamble -= k.conn.Write(now, s.preamble)
 	}
 	for s.preamble == 0 {
-		n := k.conn.Write(now, min(s.app.Ready(now), workload.MaxChunk))
+		n := k.conn.Write(now, s.piece(now))
 		if n == 0 {
 			break
 		}
+		s.rest = max(s.rest-n, 0)
 		s.app.Take(now, n)
 	}
 	if s.app.Finished() && !s.closed {
@@ -143,6 +145,21 @@ func (s *stream) feed(now vtime.Time, k *socket) {
 	if s.closed && s.finishedAt == vtime.Never && k.conn.EOF() {
 		s.finishedAt = now // the destination closes when it has everything
 	}
+}
+
+// piece is the length of the next write. Where the send buffer is fixed, one
+// that was taken in part is finished first, as the agent's is: at its end all is
+// pushed, which decides how much a small buffer sends. A tuned buffer is never
+// so small; there every write begins anew.
+func (s *stream) piece(now vtime.Time) vtime.Bytes {
+	n := min(s.app.Ready(now), workload.MaxChunk)
+	if s.order.Options.SendBuffer == 0 {
+		return n
+	}
+	if s.rest == 0 {
+		s.rest = n
+	}
+	return s.rest
 }
 
 // drain is the receiving application: it reads all there is.

@@ -38,7 +38,7 @@ func (*Backend) Overhead() time.Duration { return 500 * time.Millisecond }
 
 // typicalSpeed is what thirty flows over twenty nodes at 802.11b reach on one
 // core of a busy machine; small networks are faster, large and fast ones slower.
-const typicalSpeed = 150
+const typicalSpeed = 200
 
 // Speed implements backend.Backend.
 func (*Backend) Speed() float64 { return typicalSpeed }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -41,7 +42,7 @@ type pipes struct {
 // ends with its input.
 func TestProgram(t *testing.T) {
 	bin := build(t, "")
-	if b, err := exec.Command(bin, "--version").Output(); err != nil || !strings.Contains(string(b), "protocol 1") {
+	if b, err := exec.Command(bin, "--version").Output(); err != nil || !strings.Contains(string(b), fmt.Sprintf("protocol %d", proto.Version)) {
 		t.Errorf("--version: %q, %v", b, err)
 	}
 	var usage bytes.Buffer

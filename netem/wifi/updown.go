@@ -14,10 +14,13 @@ func (m *Medium) SetNodeUp(node int, up bool) {
 	if up {
 		s.up = true
 		m.resume(s.receiver, now)
-		return
+	} else {
+		m.goDown(s, now)
+		m.flush(now)
 	}
-	m.goDown(s, now)
-	m.flush(now)
+	if !m.firing {
+		m.settle()
+	}
 }
 
 func (m *Medium) goDown(s *station, now vtime.Time) {

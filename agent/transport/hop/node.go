@@ -12,8 +12,9 @@ type Node struct {
 	routes Routes
 	app    App
 
-	flows []*flow           // in the order in which they were met
-	index map[FlowKey]*flow // for look-ups only: never iterated
+	flows  []*flow           // in the order in which they were met
+	index  map[FlowKey]*flow // for look-ups only: never iterated
+	looked *flow             // the last one looked up
 
 	ports   []*port // by id; nil: not used so far
 	nowhere *port   // of what has no route just now

@@ -22,7 +22,7 @@ type EventID uint64
 type event struct {
 	h    Handler
 	arg  uint64
-	seq  uint64
+	seq  uint64 // number of the scheduled event; 0: the slot is free
 	gen  uint32
 	next int32 // the next free slot, −1: none
 	far  bool  // it lies in Engine.far
@@ -67,26 +67,6 @@ func (e *Engine) Schedule(at vtime.Time, h Handler, arg uint64) EventID {
 	return EventID(uint64(e.slots[slot].gen)<<32 | uint64(uint32(slot)))
 }
 
-// Reserve takes a number for an event that ScheduleReserved schedules later: it
-// then fires as if it had been scheduled now.
-func (e *Engine) Reserve() uint64 {
-	e.seq++
-	return e.seq
-}
-
-// ScheduleReserved is Schedule for an event with a reserved number. No two pending
-// events may have the same. It panics for the same reasons as Schedule, and for a
-// number that was not reserved.
-func (e *Engine) ScheduleReserved(at vtime.Time, number uint64, h Handler, arg uint64) EventID {
-	e.check(at)
-	if number == 0 || number > e.seq {
-		panic(fmt.Sprintf("des: event scheduled under the number %d, which was not reserved: the last one is %d", number, e.seq))
-	}
-	slot := e.slot(h, arg, number)
-	e.insertNumbered(at, slot)
-	return EventID(uint64(e.slots[slot].gen)<<32 | uint64(uint32(slot)))
-}
-
 func (e *Engine) check(at vtime.Time) {
 	if at < e.now || at == vtime.Never {
 		panic(fmt.Sprintf("des: event scheduled at %v, but it is already %v (or the time is 'never'): a handler must schedule at or after its own now", at, e.now))
@@ -113,7 +93,7 @@ func (e *Engine) Cancel(id EventID) bool {
 		return false
 	}
 	s := &e.slots[slot]
-	if s.gen != uint32(id>>32) {
+	if s.gen != uint32(id>>32) || s.seq == 0 {
 		return false
 	}
 	e.remove(int32(slot))
@@ -188,6 +168,7 @@ func (e *Engine) TraceHash() uint64 { return finish(e.hash) }
 func (e *Engine) release(slot int32) {
 	s := &e.slots[slot]
 	s.h = nil
+	s.seq = 0
 	s.far = false
 	s.gen++
 	if s.gen == 0 { // the id of slot 0 in generation 0 would be "none"

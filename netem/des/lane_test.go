@@ -95,69 +95,6 @@ func TestLanesFireAsIfScheduled(t *testing.T) {
 	}
 }
 
-// TestReservedNumbers: events are scheduled late, cancelled and scheduled again under
-// numbers that they have reserved, near and far, and fire as if they had been
-// scheduled when they reserved them.
-func TestReservedNumbers(t *testing.T) {
-	type item struct {
-		at          vtime.Time
-		number, arg uint64
-	}
-	for _, spread := range []int{3, 50, 1000} {
-		s := NewStream(5, fmt.Sprint("reserved", spread))
-		plain, late := New(), New()
-		a, b := &recorder{}, &recorder{}
-		arg := uint64(0)
-		for round := range 200 {
-			var items []item
-			for range 1 + s.IntN(150) {
-				arg++
-				at := plain.Now().Add(vtime.Duration(s.IntN(spread)))
-				plain.Schedule(at, a, arg)
-				if s.IntN(2) == 0 {
-					late.Schedule(at, b, arg)
-					continue
-				}
-				items = append(items, item{at: at, number: late.Reserve(), arg: arg})
-			}
-			s.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-			for _, x := range items {
-				id := late.ScheduleReserved(x.at, x.number, b, x.arg)
-				for range s.IntN(3) { // withdrawn and given back
-					if !late.Cancel(id) {
-						t.Fatal("not cancelled")
-					}
-					id = late.ScheduleReserved(x.at, x.number, b, x.arg)
-				}
-			}
-			until := plain.Now().Add(vtime.Duration(s.IntN(2 * spread)))
-			plain.RunUntil(until)
-			late.RunUntil(until)
-			if !slices.Equal(a.log, b.log) || plain.TraceHash() != late.TraceHash() {
-				t.Fatalf("spread %d, round %d: the orders differ", spread, round)
-			}
-		}
-		if len(a.log) < 1000 {
-			t.Errorf("only %d events", len(a.log))
-		}
-	}
-}
-
-func TestUnreservedNumberPanics(t *testing.T) {
-	for _, number := range []uint64{0, 2} {
-		e := New()
-		e.Reserve()
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("number %d: no panic", number)
-				}
-			}()
-			e.ScheduleReserved(5, number, &recorder{}, 0)
-		}()
-	}
-}
-
 func TestLaneMisusePanics(t *testing.T) {
 	for name, f := range map[string]func(e *Engine, l *Lane){
 		"in the past":           func(e *Engine, l *Lane) { l.Schedule(99, 0) },

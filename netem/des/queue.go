@@ -25,17 +25,11 @@ type entry struct {
 	slot int32
 }
 
-// node is an event in far, dead when its slot has another generation by now.
+// node is an event in far, dead when its slot has another number by now.
 type node struct {
 	at   vtime.Time
 	seq  uint64
 	slot int32
-	gen  uint32
-}
-
-func (e *Engine) nodeOf(n entry) node {
-	s := &e.slots[n.slot]
-	return node{at: n.at, seq: s.seq, slot: n.slot, gen: s.gen}
 }
 
 func before(a, b *node) bool {
@@ -45,7 +39,7 @@ func before(a, b *node) bool {
 // insert adds an event that has the greatest number of all.
 func (e *Engine) insert(at vtime.Time, slot int32) {
 	if at >= e.horizon {
-		e.push(e.nodeOf(entry{at, slot}))
+		e.push(node{at: at, seq: e.slots[slot].seq, slot: slot})
 		return
 	}
 	e.near = append(e.near, entry{})
@@ -55,7 +49,7 @@ func (e *Engine) insert(at vtime.Time, slot int32) {
 		n[i] = n[i-1]
 		i--
 	}
-	n[i] = entry{at, slot}
+	n[i] = entry{at: at, slot: slot}
 	if len(n) > nearMost {
 		e.spill()
 	}
@@ -67,7 +61,7 @@ func (e *Engine) insertNumbered(at vtime.Time, slot int32) {
 	seq := e.slots[slot].seq
 	follows := func(n *entry) bool { return n.at < at || n.at == at && e.slots[n.slot].seq < seq }
 	if at >= e.horizon && (len(e.near) == 0 || follows(&e.near[0])) {
-		e.push(e.nodeOf(entry{at, slot}))
+		e.push(node{at: at, seq: seq, slot: slot})
 		return
 	}
 	e.near = append(e.near, entry{})
@@ -77,7 +71,7 @@ func (e *Engine) insertNumbered(at vtime.Time, slot int32) {
 		n[i] = n[i-1]
 		i--
 	}
-	n[i] = entry{at, slot}
+	n[i] = entry{at: at, slot: slot}
 	if len(n) > nearMost {
 		e.spill()
 	}
@@ -88,7 +82,8 @@ func (e *Engine) spill() {
 	moved := e.near[:len(e.near)-nearKeep]
 	e.horizon = moved[len(moved)-1].at
 	for i := len(moved) - 1; i >= 0; i-- {
-		e.push(e.nodeOf(moved[i]))
+		m := &moved[i]
+		e.push(node{at: m.at, seq: e.slots[m.slot].seq, slot: m.slot})
 	}
 	e.near = e.near[:copy(e.near, e.near[len(moved):])]
 }
@@ -100,7 +95,7 @@ func (e *Engine) refill() bool {
 	k := len(next)
 	for k > 0 && len(e.far) > 0 {
 		n := e.pop()
-		if s := &e.slots[n.slot]; s.gen == n.gen {
+		if s := &e.slots[n.slot]; s.seq == n.seq {
 			k--
 			next[k] = entry{at: n.at, slot: n.slot}
 			s.far = false
@@ -139,7 +134,7 @@ func (e *Engine) bury() {
 	}
 	live := e.far[:0]
 	for _, n := range e.far {
-		if e.slots[n.slot].gen == n.gen {
+		if e.slots[n.slot].seq == n.seq {
 			live = append(live, n)
 		}
 	}

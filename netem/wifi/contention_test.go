@@ -33,7 +33,6 @@ func TestFreeze(t *testing.T) {
 			l.send(2, 1, BE, 1000)
 			s.queues[BE].backoff = 10
 			l.m.arm(s, 0)
-			l.m.settle()
 		})
 		// Node 0 is idle for AIFS since time 0 as node 2 is; an enqueue after 50 µs is
 		// sent at once. Before that its own base is moved.
@@ -62,7 +61,6 @@ func TestCommitted(t *testing.T) {
 			l.send(2, 1, BE, 1000)
 			l.m.stations[2].queues[BE].backoff = 10
 			l.m.arm(&l.m.stations[2], 0)
-			l.m.settle()
 		})
 		l.at(250*us-c.gap, func() { l.send(0, 1, BE, 1000) })
 		l.run(10 * ms)

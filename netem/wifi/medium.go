@@ -11,24 +11,21 @@ import (
 // Medium runs the MACs of all nodes over one channel. It is driven by the
 // engine's events and by its methods, all on one thread.
 type Medium struct {
-	eng        *des.Engine
-	ch         *Channel
-	seed       uint64
-	sink       Sink
-	stations   []station
-	receivers  []receiver           // of the stations
-	links      [][]linkState        // parallel to ch.links
-	hearers    [][numShape][]hearer // parallel to ch.links
-	alone      [][numShape][]alone  // parallel to ch.links
-	active     []*station           // stations with a timer, and some that had one
-	calls      []call               // upcalls of the current event
-	contenders contenders
-	firing     bool // an event is being handled: settle follows
-	flushing   bool
-	pool       *Frame
-	monitor    Monitor
-	recorder   Recorder     // the monitor, if it is one
-	seen       Transmission // reused for the monitor
+	eng       *des.Engine
+	ch        *Channel
+	seed      uint64
+	sink      Sink
+	stations  []station
+	receivers []receiver           // of the stations
+	links     [][]linkState        // parallel to ch.links
+	hearers   [][numShape][]hearer // parallel to ch.links
+	active    []*station           // stations with a timer, and some that had one
+	calls     []call               // upcalls of the current event
+	flushing  bool
+	pool      *Frame
+	monitor   Monitor
+	recorder  Recorder     // the monitor, if it is one
+	seen      Transmission // reused for the monitor
 }
 
 // linkState is the state of a link's receiving side.
@@ -36,6 +33,7 @@ type linkState struct {
 	last  [NumAC]uint32 // sequence number of the last frame received (duplicate detection)
 	loss  float64
 	draws *des.Stream // of SetLoss
+	alone [numShape]alone
 }
 
 // alone is what is known beforehand of the frames of one shape on a link.
@@ -63,8 +61,8 @@ func NewMedium(eng *des.Engine, seed uint64, ch *Channel, macs []MAC, sink Sink)
 			return nil, fmt.Errorf("medium: node %d speaks %v on a channel of %v: one channel has one standard", i, std, ch.standard(macs[0].Standard))
 		}
 	}
-	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink, contenders: contenders{most: maxContenders},
-		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][numShape][]hearer, ch.n), alone: make([][numShape][]alone, ch.n)}
+	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink,
+		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][numShape][]hearer, ch.n)}
 	for i := range m.stations {
 		k := i % len(macs)
 		m.initStation(&m.stations[i], i, &macs[k], &phys[k], &forms[k])
@@ -84,7 +82,6 @@ func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy, forms *shapes)
 	s.receiver = &m.receivers[i]
 	s.up, s.from, s.margin = true, -1, math.MaxInt64
 	s.id, s.mac, s.phy, s.shapes = int32(i), mac, p, forms
-	s.contender = -1
 	s.draws.Reseed(m.seed, fmt.Sprintf("wifi/%d/backoff", i))
 	s.errors.Reseed(m.seed, fmt.Sprintf("wifi/%d/reception", i))
 	now := m.eng.Now()
@@ -108,9 +105,8 @@ func (m *Medium) initLinks(i int) {
 		if sh.header == nil {
 			continue
 		}
-		m.alone[i][f] = make([]alone, len(links))
 		for k := range links {
-			m.alone[i][f][k] = m.ch.alone(&links[k], sh)
+			m.links[i][k].alone[f] = m.ch.alone(&links[k], sh)
 		}
 		if g := shapeData; sh.lockRatio == forms[g].lockRatio && m.hearers[i][g] != nil {
 			m.hearers[i][f] = m.hearers[i][g]
@@ -149,22 +145,12 @@ func (c *Channel) alone(l *link, sh *shape) alone {
 
 // Fire is the entry of the engine's events.
 func (m *Medium) Fire(now vtime.Time, arg uint64) {
-	m.firing = true
-	m.fire(now, &m.stations[arg>>8], timerKind(arg&0xff))
-	m.firing = false
-	m.settle()
-}
-
-func (m *Medium) fire(now vtime.Time, s *station, kind timerKind) {
+	s := &m.stations[arg>>8]
+	kind := timerKind(arg & 0xff)
 	if kind == timerNav {
 		s.navTimer = 0
 		m.navReset(s, now)
 		return
-	}
-	if s.contender >= 0 {
-		m.contenders.first = 0
-		m.withdraw(s)
-		m.contenders.stale = true
 	}
 	s.timerFor = timerNone
 	switch kind {

@@ -73,9 +73,6 @@ func (m *Medium) Enqueue(f *Frame) bool {
 	st.MaxQueue = max(st.MaxQueue, q.packets)
 	if q.packets == 1 {
 		m.arrival(s, f.AC, now)
-		if !m.firing {
-			m.settle()
-		}
 	}
 	return true
 }

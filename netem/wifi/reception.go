@@ -99,7 +99,7 @@ func (m *Medium) lock(sig *signal, h *hearer, k int, other int64, now vtime.Time
 	r.power, r.since, r.from, r.link = h.power, now, sig.src, int32(k)
 	r.lnHeader, r.lnPayload, r.lockedAt, r.rxSince = 0, 0, now, now
 	r.interfered, r.bad = positive(other), false
-	r.margin = m.alone[sig.src][sig.shape.kind][k].margin
+	r.margin = m.links[sig.src][k].alone[sig.shape.kind].margin
 	if m.ch.threshold {
 		r.early, r.bad = other > 0, !m.ch.captures(h.power, other)
 	}
@@ -147,7 +147,7 @@ func (m *Medium) addSegment(r *receiver, other int64, now vtime.Time) {
 	}
 	payload := min(now, sig.payloadTo) - max(r.since, sig.headerTo)
 	if other == 0 {
-		alone := &m.alone[sig.src][sh.kind][r.link]
+		alone := &m.links[sig.src][r.link].alone[sh.kind]
 		if header > 0 {
 			r.lnHeader += float64(float64(float64(header)*sh.headerPerNano) * alone.header)
 		}

@@ -186,7 +186,6 @@ type station struct {
 
 	timerFor   timerKind
 	timer      des.EventID
-	contender  int32 // place in Medium.contenders; −1: the timer, if any, is an event
 	timerAt    vtime.Time
 	navTimer   des.EventID
 	navTimerAt vtime.Time
@@ -238,25 +237,19 @@ func newShape(p *phy, m *mode, k shapeKind) shape {
 
 // setTimer replaces the station's timer.
 func (m *Medium) setTimer(s *station, kind timerKind, at vtime.Time) {
-	m.clearTimer(s)
+	if s.timerFor != timerNone {
+		m.eng.Cancel(s.timer)
+	}
 	m.activate(s)
 	s.timerFor, s.timerAt = kind, at
-	if kind == timerAccess && m.contend(s, at) {
-		return
-	}
 	s.timer = m.eng.Schedule(at, m, uint64(s.id)<<8|uint64(kind))
 }
 
 func (m *Medium) clearTimer(s *station) {
-	switch {
-	case s.timerFor == timerNone:
-		return
-	case s.contender >= 0:
-		m.withdraw(s)
-	default:
+	if s.timerFor != timerNone {
 		m.eng.Cancel(s.timer)
+		s.timerFor = timerNone
 	}
-	s.timerFor = timerNone
 }
 
 // activate notes a station that has a timer. Its place is kept until NextVisible

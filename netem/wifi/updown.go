@@ -14,13 +14,10 @@ func (m *Medium) SetNodeUp(node int, up bool) {
 	if up {
 		s.up = true
 		m.resume(s.receiver, now)
-	} else {
-		m.goDown(s, now)
-		m.flush(now)
+		return
 	}
-	if !m.firing {
-		m.settle()
-	}
+	m.goDown(s, now)
+	m.flush(now)
 }
 
 func (m *Medium) goDown(s *station, now vtime.Time) {

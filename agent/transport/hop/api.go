@@ -43,8 +43,8 @@ func (c Class) String() string {
 
 // Port is one of a node's interfaces: 0 is the radio, 1, 2, … are wires. A
 // radio has a FIFO queue for each class, of which control is served first; a
-// wire has one FIFO queue for both. (16 bits: a Packet then fits into registers.)
-type Port int16
+// wire has one FIFO queue for both.
+type Port int
 
 // RadioPort is the radio's port.
 const RadioPort Port = 0

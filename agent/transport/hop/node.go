@@ -12,9 +12,8 @@ type Node struct {
 	routes Routes
 	app    App
 
-	flows  []*flow           // in the order in which they were met
-	index  map[FlowKey]*flow // for look-ups only: never iterated
-	looked *flow             // the last one looked up
+	flows []*flow           // in the order in which they were met
+	index map[FlowKey]*flow // for look-ups only: never iterated
 
 	ports   []*port // by id; nil: not used so far
 	nowhere *port   // of what has no route just now

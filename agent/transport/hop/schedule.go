@@ -236,9 +236,8 @@ func (n *Node) sendData(now vtime.Time, b *block, c Class) Packet {
 	b.todo.del(i)
 	b.ntodo--
 	b.cursor = i + 1
-	var h header
-	h.typ, h.ttl, h.key, h.block, h.attempt = typeData, 1, b.f.key, b.id, b.attempt
-	h.seq, h.count, h.sent = uint16(i), uint16(b.count), b.sent
+	h := header{typ: typeData, ttl: 1, key: b.f.key, block: b.id, attempt: b.attempt,
+		seq: uint16(i), count: uint16(b.count), sent: b.sent}
 	if b.micro {
 		h.flags = flagMicro
 	}

@@ -68,8 +68,11 @@ func TestUDPThroughput(t *testing.T) {
 	if s.Frames.Refused == 0 || s.Stats.AC[wifi.BE].Outcomes[wifi.Overflow] != s.Frames.Refused {
 		t.Errorf("an overloaded queue refused %d frames, the medium counts %d", s.Frames.Refused, s.Stats.AC[wifi.BE].Outcomes[wifi.Overflow])
 	}
-	if d.Frames.Written != d.Stats.Delivered || d.Frames.Written == 0 || d.Device.Received != d.Frames.Written {
-		t.Errorf("delivered by the medium %d, written %d, received by the kernel %d: want equal", d.Stats.Delivered, d.Frames.Written, d.Device.Received)
+	// The kernel's counts are read beside the pacing thread, on a busy host some
+	// milliseconds after the interval began.
+	const beside = 32
+	if n := d.Frames.Written; n != d.Stats.Delivered || n == 0 || d.Device.Received > n || d.Device.Received+beside < n {
+		t.Errorf("delivered by the medium %d, written %d, received by the kernel %d: want equal, the last but for %d", d.Stats.Delivered, n, d.Device.Received, beside)
 	}
 	if s.Device.Sent-s.Device.TransmitDropped > s.Frames.Read+256 || s.Frames.Read == 0 {
 		t.Errorf("the kernel sent %d, dropped %d, the emulator read %d", s.Device.Sent, s.Device.TransmitDropped, s.Frames.Read)

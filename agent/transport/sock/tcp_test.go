@@ -50,7 +50,8 @@ func TestTCPContinualFlow(t *testing.T) {
 		if dst.Bytes <= 0 || dst.Bytes > dst.Total || goodput(dst) > 1.05*float64(rate) {
 			t.Errorf("flow %d: %v of %v in the interval", f.ID, dst.Bytes, dst.Total)
 		}
-		// Between the samples nearest to the interval's ends lies nearly the same.
+		// Between the samples nearest to the interval's ends lies nearly the same; on a
+		// busy host a sample and a reader may be a tenth of a second apart.
 		samples := l.Nodes[f.Dst].Samples(f.ID, proto.Destination)
 		var from, to proto.Sample
 		for _, s := range samples {
@@ -61,7 +62,7 @@ func TestTCPContinualFlow(t *testing.T) {
 				to = s
 			}
 		}
-		slack := float64(rate) / 8 * (math.Abs(from.T.Sub(warmup).Seconds()) + math.Abs(to.T.Sub(end).Seconds()) + 0.02)
+		slack := float64(rate) / 8 * (math.Abs(from.T.Sub(warmup).Seconds()) + math.Abs(to.T.Sub(end).Seconds()) + 0.1)
 		if diff := math.Abs(float64(to.Delivered - from.Delivered - dst.Bytes)); diff > slack {
 			t.Errorf("flow %d: %v in the interval, the samples at %v and %v say %v", f.ID, dst.Bytes, from.T, to.T, to.Delivered-from.Delivered)
 		}

@@ -114,9 +114,9 @@ const tick = vtime.Second
 // run carries the scenario out. The samples are taken before the events of
 // their moment, and so are the marks of the measured interval.
 func (w *world) run(ctx context.Context, tell backend.Progress) error {
-	every := w.s.Config().Sample
+	every, add := w.s.Config().Sample, w.series.add
 	w.net.Start()
-	w.net.Observe(0, w.series.add)
+	w.net.Observe(0, add)
 	if w.warmup == 0 {
 		w.resetStats()
 	}
@@ -143,7 +143,7 @@ func (w *world) run(ctx context.Context, tell backend.Progress) error {
 			w.resetStats()
 		}
 		if now == nextSample {
-			w.net.Observe(now, w.series.add)
+			w.net.Observe(now, add)
 			nextSample = now.Add(every)
 		}
 	}

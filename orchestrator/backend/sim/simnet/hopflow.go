@@ -142,12 +142,12 @@ func (h *hopFlow) observe(now vtime.Time, to Observer) {
 // sample fills the scratch sample for the i-th node of the path.
 func (h *hopFlow) sample(now vtime.Time, i int) {
 	s := &h.last[i]
-	h.net.scratch = proto.Sample{
-		Flow: h.order.ID, Side: h.side(i), T: now, SRTT: s.SRTT,
-		Sent: s.BytesSent, RetransPackets: int64(s.Retransmitted), Retrans: vtime.Bytes(s.Retransmitted) * vtime.Bytes(h.net.cfg.Hop.Payload),
-		BlocksHeld: int64(s.Held), Withheld: int64(s.Waiting), DataFrames: int64(s.PacketsSent), ControlFrames: int64(s.BSYNs + s.BACKs + s.Tokens),
-	}
-	switch out := &h.net.scratch; out.Side {
+	out := h.net.newSample(h.order.ID, h.side(i), now)
+	out.SRTT, out.Sent = s.SRTT, s.BytesSent
+	out.RetransPackets, out.Retrans = int64(s.Retransmitted), vtime.Bytes(s.Retransmitted)*vtime.Bytes(h.net.cfg.Hop.Payload)
+	out.BlocksHeld, out.Withheld = int64(s.Held), int64(s.Waiting)
+	out.DataFrames, out.ControlFrames = int64(s.PacketsSent), int64(s.BSYNs+s.BACKs+s.Tokens)
+	switch out.Side {
 	case proto.Source:
 		out.BlocksDone = int64(s.BlocksAcked)
 	case proto.Destination:

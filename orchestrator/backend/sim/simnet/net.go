@@ -168,6 +168,15 @@ func (n *Net) RunTo(t vtime.Time) {
 	}
 }
 
+// newSample empties the scratch sample for one side of a flow. Its fields are set one
+// by one, in place: a literal would be built elsewhere and copied.
+func (n *Net) newSample(flow int, side proto.Side, now vtime.Time) *proto.Sample {
+	s := &n.scratch
+	*s = proto.Sample{}
+	s.Flow, s.Side, s.T = flow, side, now
+	return s
+}
+
 func (n *Net) relayDue(now vtime.Time, flow, node int) bool {
 	return n.cfg.RelayDue == nil || n.cfg.RelayDue(now, flow, node)
 }

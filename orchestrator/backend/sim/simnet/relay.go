@@ -135,9 +135,10 @@ func (r *relay) sample(now vtime.Time) bool {
 	if !r.present() {
 		return false
 	}
-	r.s.net.scratch = proto.Sample{Flow: r.s.order.ID, Side: proto.Relay, T: now, Held: r.kept()}
+	out := r.s.net.newSample(r.s.order.ID, proto.Relay, now)
+	out.Held = r.kept()
 	if r.out.established != vtime.Never {
-		fillTCP(&r.s.net.scratch, r.out.client.conn)
+		fillTCP(out, r.out.client.conn)
 	}
 	return true
 }

@@ -179,8 +179,9 @@ func (s *stream) observe(now vtime.Time, to Observer) {
 	if !s.ended && s.sourceSample(now) {
 		to(s.order.Src, &s.net.scratch)
 	}
-	s.net.scratch = proto.Sample{Flow: s.order.ID, Side: proto.Destination, T: now, Delivered: s.meter.Total()}
-	to(s.order.Dst, &s.net.scratch)
+	out := s.net.newSample(s.order.ID, proto.Destination, now)
+	out.Delivered = s.meter.Total()
+	to(s.order.Dst, out)
 	for _, r := range s.relays {
 		if !r.present() {
 			continue
@@ -199,8 +200,7 @@ func (s *stream) sourceSample(now vtime.Time) bool {
 	if l.established == vtime.Never {
 		return false
 	}
-	s.net.scratch = proto.Sample{Flow: s.order.ID, Side: proto.Source, T: now}
-	fillTCP(&s.net.scratch, l.client.conn)
+	fillTCP(s.net.newSample(s.order.ID, proto.Source, now), l.client.conn)
 	return true
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the protocol. Both sides must have the same one:
 // a newer agent does not guess what an older controller meant.
-const Version = 2
+const Version = 3
 
 // MaxLine is the longest line that either side accepts, in bytes with its
 // newline. The longest honest message is the configuration of a bridge in a mesh
@@ -91,9 +91,13 @@ type Flow struct {
 	DstAddr   netip.Addr    `json:"dst_addr"`
 	Path      []int         `json:"path,omitempty"` // node ids from Src to Dst, both included
 	Workload  workload.Spec `json:"workload"`
-	Start     vtime.Time    `json:"start_ns"`          // on the run's clock
-	Stop      vtime.Time    `json:"stop_ns,omitempty"` // 0 = at the end of the run
-	Options   FlowOptions   `json:"options,omitzero"`
+	// Peer is the id of the flow in the other direction of an exchange (Workload.Role
+	// says which half this one is); nil where there is none. Both have the same
+	// transport.
+	Peer    *int        `json:"peer,omitempty"`
+	Start   vtime.Time  `json:"start_ns"`          // on the run's clock
+	Stop    vtime.Time  `json:"stop_ns,omitempty"` // 0 = at the end of the run
+	Options FlowOptions `json:"options,omitzero"`
 }
 
 // FlowOptions are the knobs of a flow. Zero means the kernel's or the

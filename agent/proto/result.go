@@ -3,6 +3,7 @@ package proto
 import (
 	"net/netip"
 
+	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -60,10 +61,20 @@ type Sample struct {
 	ControlFrames int64 `json:"control_frames,omitempty"` // BSYN, BACK, VBSYN, end-to-end BACK sent
 }
 
+// Message is what became of one message of a flow whose workload consists of
+// messages. The receiver reports each once: when it was delivered, or, with
+// Lost, at the stop.
+type Message struct {
+	Flow int `json:"flow"`
+	workload.Receipt
+}
+
 // Samples is one batch.
 type Samples struct {
 	Node    int      `json:"node"`
 	Samples []Sample `json:"samples"`
+	// Messages are those that were delivered since the last batch.
+	Messages []Message `json:"messages,omitempty"`
 }
 
 // EventKind names what happened to a flow.

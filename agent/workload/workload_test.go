@@ -18,7 +18,7 @@ func TestSpecSaysWhatIsWrong(t *testing.T) {
 		{Spec{Kind: Continual, Size: 1}, "use kind sized"},
 		{Spec{Kind: Sized}, "must be positive"},
 		{Spec{Kind: Sized, Size: -5}, "-5B"},
-		{Spec{Kind: "web"}, `"web" is unknown`},
+		{Spec{Kind: "ftp"}, `"ftp" is unknown`},
 		{Spec{}, "unknown"},
 	} {
 		err := c.spec.Validate()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
@@ -31,22 +32,68 @@ func MAC(c *spec.Config) (wifi.MAC, error) {
 	for ac, q := range [wifi.NumAC]spec.Queue{wifi.BK: c.MAC.Queues.BK, wifi.BE: c.MAC.Queues.BE, wifi.VI: c.MAC.Queues.VI, wifi.VO: c.MAC.Queues.VO} {
 		apply(&m.Queues[ac], q)
 	}
-	for _, f := range c.Flows {
-		if f.Transport.Family() != spec.FamilyHop {
-			continue
-		}
-		// Two of Hop's variants are settings of the queue that carries its data.
-		if f.Transport.Has("arq") {
-			m.Queues[wifi.BK].Ack = wifi.AckNormal
-		}
-		if f.Transport.Has("no-txop") {
-			m.Queues[wifi.BK].TXOP = 0
-		}
+	if err := variants(c, &m); err != nil {
+		return wifi.MAC{}, err
 	}
 	if err := m.Validate(); err != nil {
 		return wifi.MAC{}, fmt.Errorf("the blocks radio and mac: %w", err)
 	}
 	return m, nil
+}
+
+// variantTxop is the txop limit that the variant txop of UDP gives to its queue,
+// the largest that MadWifi's 8-bit field holds (Hop, NSDI 2009, section 4).
+const variantTxop = 8160 * vtime.Microsecond
+
+// queueVariants is the table of transports' variants that are settings of a
+// queue. A node has one queue for each access category, so a variant holds for
+// whatever else uses the queue.
+var queueVariants = []struct {
+	family, variant string
+	set             func(*wifi.Queue)
+	not             string // the variant that asks for the opposite
+}{
+	{spec.FamilyHop, "arq", func(q *wifi.Queue) { q.Ack = wifi.AckNormal }, "no-arq"},
+	{spec.FamilyHop, "no-txop", func(q *wifi.Queue) { q.TXOP = 0 }, "txop"},
+	{spec.FamilyUDP, "no-arq", func(q *wifi.Queue) { q.Ack = wifi.AckNone }, "arq"},
+	{spec.FamilyUDP, "txop", func(q *wifi.Queue) { q.TXOP = variantTxop }, "no-txop"},
+}
+
+// variants applies what the flows' transports ask of the queues. Two flows that
+// ask one queue for opposites are an error, and so are UDP flows of different
+// variants in one queue: one of them would not be what its name says.
+func variants(c *spec.Config, m *wifi.MAC) error {
+	var udp [wifi.NumAC]spec.Transport
+	for i := range c.Flows {
+		f := &c.Flows[i]
+		ac := category(f)
+		if f.Transport.Family() == spec.FamilyUDP {
+			if other := udp[ac]; other != "" && other != f.Transport {
+				return fmt.Errorf("flows[%d].transport: %s runs beside %s in the queue %v, which is one for both: give one of them another dscp, or compare them by the matrix", i, f.Transport, other, ac)
+			}
+			udp[ac] = f.Transport
+		}
+		for _, v := range queueVariants {
+			if f.Transport.Family() != v.family || !f.Transport.Has(v.variant) {
+				continue
+			}
+			for j := range c.Flows {
+				if g := &c.Flows[j]; category(g) == ac && g.Transport.Has(v.not) {
+					return fmt.Errorf("flows[%d].transport: %s runs beside %s in the queue %v, which cannot be both: give one of them another dscp, or compare them by the matrix", i, f.Transport, g.Transport, ac)
+				}
+			}
+			v.set(&m.Queues[ac])
+		}
+	}
+	return nil
+}
+
+// category is the access category of a flow's data.
+func category(f *spec.Flow) wifi.AC {
+	if f.Transport.Family() == spec.FamilyHop {
+		return wifi.BK
+	}
+	return wifi.BE
 }
 
 func apply(to *wifi.Queue, q spec.Queue) {

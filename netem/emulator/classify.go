@@ -48,7 +48,7 @@ func classify(frame []byte) (class, refusal) {
 		if total < 20 || total > len(packet) {
 			return class{}, foreign
 		}
-		c.len, c.ac = vtime.Bytes(total), Category(packet[1]>>2)
+		c.len, c.ac = vtime.Bytes(total), wifi.CategoryOf(packet[1]>>2)
 	case typeARP:
 		if len(packet) < 28 { // RFC 826 over Ethernet and IPv4
 			return class{}, foreign
@@ -81,16 +81,4 @@ func (c *Config) receiver(node int, frame []byte) (int, bool) {
 		}
 	}
 	return i, i != node && !c.Nodes[i].NoRadio
-}
-
-// Category maps a DSCP to the access category, by the precedence bits as WMM
-// does (802.11-2020 table 10-1 for the user priority): CS1, CS2 → background;
-// CS0, CS3 → best effort; CS4, CS5 → video; CS6, CS7 → voice. Expedited
-// forwarding is voice (RFC 8325 4.1), whatever its precedence bits say.
-func Category(dscp uint8) wifi.AC {
-	const ef = 46
-	if dscp == ef {
-		return wifi.VO
-	}
-	return [8]wifi.AC{wifi.BE, wifi.BK, wifi.BK, wifi.BE, wifi.VI, wifi.VI, wifi.VO, wifi.VO}[dscp>>3&7]
 }

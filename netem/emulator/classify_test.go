@@ -93,18 +93,6 @@ func TestReceiver(t *testing.T) {
 	}
 }
 
-// The WMM map on the precedence bits, and expedited forwarding (RFC 8325).
-func TestCategory(t *testing.T) {
-	for dscp, want := range map[uint8]wifi.AC{
-		0: wifi.BE, 8: wifi.BK, 16: wifi.BK, 24: wifi.BE, 32: wifi.VI, 40: wifi.VI, 48: wifi.VO, 56: wifi.VO,
-		46: wifi.VO, 10: wifi.BK, 34: wifi.VI, 44: wifi.VI,
-	} {
-		if got := Category(dscp); got != want {
-			t.Errorf("DSCP %d is %v, want %v", dscp, got, want)
-		}
-	}
-}
-
 func TestJudge(t *testing.T) {
 	good := func() *Report {
 		return &Report{Priority: "SCHED_FIFO 20", Measured: Span{

@@ -42,6 +42,20 @@ func ParseAC(s string) (AC, error) {
 	return 0, fmt.Errorf("access category %q is unknown, want one of %s", s, strings.Join(acNames[:], ", "))
 }
 
+// ef is the DSCP of expedited forwarding (RFC 3246).
+const ef = 46
+
+// CategoryOf maps a DSCP to the access category, by the precedence bits as WMM
+// does (802.11-2020 table 10-1 for the user priority): CS1, CS2 → background;
+// CS0, CS3 → best effort; CS4, CS5 → video; CS6, CS7 → voice. Expedited
+// forwarding is voice (RFC 8325 4.1), whatever its precedence bits say.
+func CategoryOf(dscp uint8) AC {
+	if dscp == ef {
+		return VO
+	}
+	return [8]AC{BE, BK, BK, BE, VI, VI, VO, VO}[dscp>>3&7]
+}
+
 // AckPolicy says whether the frames of a queue are acknowledged (802.11-2012
 // 8.2.4.5.4).
 type AckPolicy uint8

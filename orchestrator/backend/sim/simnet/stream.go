@@ -58,7 +58,7 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 	seeds := des.NewStream(n.cfg.Seed, fmt.Sprintf("flow/%d/tcp", f.ID))
 	for i := 1; i < len(path); i++ {
 		l := &link{net: n, app: s, index: i - 1, flow: f.ID, from: path[i-1], to: path[i],
-			ac: wifi.AC(transport.ACOf(f.Options.DSCP)), dscp: uint8(f.Options.DSCP), port: uint16(port), established: vtime.Never, accepted: vtime.Never}
+			ac: wifi.CategoryOf(uint8(f.Options.DSCP)), dscp: uint8(f.Options.DSCP), port: uint16(port), established: vtime.Never, accepted: vtime.Never}
 		var err error
 		if l.maker, l.listener, err = n.connConfigs(f, cc, perHop, i == 1, i == len(path)-1); err != nil {
 			return nil, err

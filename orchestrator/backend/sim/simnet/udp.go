@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/hopbed/hopbed/agent/proto"
-	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -36,7 +35,7 @@ type udpFlow struct {
 }
 
 func (n *Net) newUDP(f *proto.Flow) (*udpFlow, error) {
-	u := &udpFlow{net: n, order: f, size: f.Options.PacketSize, ac: wifi.AC(transport.ACOf(f.Options.DSCP))}
+	u := &udpFlow{net: n, order: f, size: f.Options.PacketSize, ac: wifi.CategoryOf(uint8(f.Options.DSCP))}
 	u.from, u.to = f.Measured(n.cfg.Warmup, n.cfg.End)
 	u.meter = workload.NewMeter(u.from, u.to, 0)
 	u.phase = des.NewStream(n.cfg.Seed, fmt.Sprintf("flow/%d/phase", f.ID))

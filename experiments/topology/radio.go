@@ -29,8 +29,8 @@ func MAC(c *spec.Config) (wifi.MAC, error) {
 	if c.MAC.RTS != nil {
 		m.RTSThreshold = *c.MAC.RTS
 	}
-	for ac, q := range [wifi.NumAC]spec.Queue{wifi.BK: c.MAC.Queues.BK, wifi.BE: c.MAC.Queues.BE, wifi.VI: c.MAC.Queues.VI, wifi.VO: c.MAC.Queues.VO} {
-		apply(&m.Queues[ac], q)
+	for ac, q := range queues(c) {
+		apply(&m.Queues[ac], *q)
 	}
 	if err := variants(c, &m); err != nil {
 		return wifi.MAC{}, err
@@ -41,8 +41,9 @@ func MAC(c *spec.Config) (wifi.MAC, error) {
 	return m, nil
 }
 
-// variantTxop is the txop limit that the variant txop of UDP gives to its queue,
-// the largest that MadWifi's 8-bit field holds (Hop, NSDI 2009, section 4).
+// variantTxop is the txop limit that the variant txop of UDP gives to its queue
+// where the file gives none: the largest that MadWifi's 8-bit field holds (Hop,
+// NSDI 2009, section 4).
 const variantTxop = 8160 * vtime.Microsecond
 
 // queueVariants is the table of transports' variants that are settings of a
@@ -50,13 +51,19 @@ const variantTxop = 8160 * vtime.Microsecond
 // whatever else uses the queue.
 var queueVariants = []struct {
 	family, variant string
-	set             func(*wifi.Queue)
+	set             func(q *wifi.Queue, file *spec.Queue)
 	not             string // the variant that asks for the opposite
 }{
-	{spec.FamilyHop, "arq", func(q *wifi.Queue) { q.Ack = wifi.AckNormal }, "no-arq"},
-	{spec.FamilyHop, "no-txop", func(q *wifi.Queue) { q.TXOP = 0 }, "txop"},
-	{spec.FamilyUDP, "no-arq", func(q *wifi.Queue) { q.Ack = wifi.AckNone }, "arq"},
-	{spec.FamilyUDP, "txop", func(q *wifi.Queue) { q.TXOP = variantTxop }, "no-txop"},
+	{spec.FamilyHop, "arq", func(q *wifi.Queue, _ *spec.Queue) { q.Ack = wifi.AckNormal }, "no-arq"},
+	{spec.FamilyHop, "no-txop", func(q *wifi.Queue, _ *spec.Queue) { q.TXOP = 0 }, "txop"},
+	{spec.FamilyUDP, "no-arq", func(q *wifi.Queue, _ *spec.Queue) { q.Ack = wifi.AckNone }, "arq"},
+	{spec.FamilyUDP, "txop", burst, "no-txop"},
+}
+
+func burst(q *wifi.Queue, file *spec.Queue) {
+	if file.TXOP == nil || *file.TXOP == 0 {
+		q.TXOP = variantTxop
+	}
 }
 
 // variants applies what the flows' transports ask of the queues. Two flows that
@@ -82,7 +89,7 @@ func variants(c *spec.Config, m *wifi.MAC) error {
 					return fmt.Errorf("flows[%d].transport: %s runs beside %s in the queue %v, which cannot be both: give one of them another dscp, or compare them by the matrix", i, f.Transport, g.Transport, ac)
 				}
 			}
-			v.set(&m.Queues[ac])
+			v.set(&m.Queues[ac], queues(c)[ac])
 		}
 	}
 	return nil
@@ -94,6 +101,12 @@ func category(f *spec.Flow) wifi.AC {
 		return wifi.BK
 	}
 	return wifi.BE
+}
+
+// queues are the file's settings by access category.
+func queues(c *spec.Config) [wifi.NumAC]*spec.Queue {
+	q := &c.MAC.Queues
+	return [wifi.NumAC]*spec.Queue{wifi.BK: &q.BK, wifi.BE: &q.BE, wifi.VI: &q.VI, wifi.VO: &q.VO}
 }
 
 func apply(to *wifi.Queue, q spec.Queue) {

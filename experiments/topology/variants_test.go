@@ -41,6 +41,9 @@ func TestVariantsOfUDPChangeTheirQueue(t *testing.T) {
 	if m, err := mac("mac: {queues: {be: {txop: 3008us, ack: none}}}\n", "udp"); err != nil || m.Queues[wifi.BE].TXOP != 3008*vtime.Microsecond || m.Queues[wifi.BE].Ack != wifi.AckNone {
 		t.Errorf("%+v, %v", m.Queues[wifi.BE], err)
 	}
+	if m, err := mac("mac: {queues: {be: {txop: 3008us}}}\n", "udp/txop"); err != nil || m.Queues[wifi.BE].TXOP != 3008*vtime.Microsecond {
+		t.Errorf("%+v, %v", m.Queues[wifi.BE], err)
+	}
 	if _, err := mac("", "udp/txop", "udp/no-arq+txop"); err == nil || !strings.Contains(err.Error(), "flows[1].transport: udp/no-arq+txop runs beside udp/txop in the queue be") {
 		t.Errorf("two variants in one queue: %v", err)
 	}

@@ -84,15 +84,17 @@ type block struct {
 	attempt    uint16
 	resend     bool // passed once already: does not count against H
 	granted    bool
-	round      int // rounds of data in this transfer
+	noticed    bool // the next hop has noted the request (Config.Notice)
+	round      int  // rounds of data in this transfer
 	todo       bitmap
 	ntodo      int
 	cursor     int
 	drainMark  uint64 // ordinal of its last packet in the MAC's queue
 	tries      int    // BSYNs sent in this attempt
 	bsynAt     vtime.Time
-	bsynMark   uint64 // ordinal of its last BSYN or VBSYN in the MAC's queue …
-	bsynPort   *port  // … of this port; nil: none was sent
+	bsynLast   vtime.Time // its last copy
+	bsynMark   uint64     // ordinal of its last BSYN or VBSYN in the MAC's queue …
+	bsynPort   *port      // … of this port; nil: none was sent
 	lastAnswer vtime.Time
 	interval   vtime.Duration
 	txTimer    timer

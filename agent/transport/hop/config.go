@@ -61,6 +61,13 @@ type Config struct {
 	// and that waits for a bitmap: 3 × the smoothed BSYN→BACK time, at least
 	// the floor, doubling to the ceiling (50 ms, 200 ms).
 	PollFloor, PollCeil vtime.Duration
+	// PollAdaptive takes the wait for a bitmap from the mean and the deviation of
+	// the smoothed BSYN→BACK time, and bounds the doubling by that as well; false
+	// is the fixed floor. See adaptive.go.
+	PollAdaptive bool
+	// Notice has a receiver that withholds say so, and lets a sender repeat soon
+	// what nobody answered; false is the faithful silence. See notice.go.
+	Notice bool
 	// GrantExpiry ends a grant whose sender has been silent (2 s).
 	GrantExpiry vtime.Duration
 	// GrantRepeat repeats the BACK of a granted block whose sender has been
@@ -173,6 +180,8 @@ var variants = []variant{
 	{"regrant", func(c *Config) { c.GrantRepeat = 100 * vtime.Millisecond }},
 	{"no-quick-bsyn", func(c *Config) { c.BSYNQuick = 0 }},
 	{"literal-timeout", func(c *Config) { c.E2ELiteral = true }},
+	{"adaptive-poll", func(c *Config) { c.PollAdaptive = true }},
+	{"notice", func(c *Config) { c.Notice = true }},
 	{"unordered", func(c *Config) { c.Unordered = true }},
 }
 

@@ -32,6 +32,7 @@ func (n *Node) announcedLarge(now vtime.Time, b *block) {
 	} else {
 		b.f.stats.Withheld++
 	}
+	n.notify(b)
 }
 
 // mayGrant reports whether withholding allows a grant now.

@@ -33,6 +33,7 @@ func randomConfig(r *rand.Rand) Config {
 	if r.IntN(3) == 0 {
 		c.GrantRepeat = vtime.Duration(20+r.IntN(300)) * vtime.Millisecond
 	}
+	c.PollAdaptive, c.Notice = r.IntN(4) == 0, r.IntN(4) == 0
 	return c
 }
 

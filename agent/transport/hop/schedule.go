@@ -11,9 +11,10 @@ const (
 	sendVBSYN                     // for b
 	sendE2E                       // for f: its newest end-to-end BACK
 	sendFull                      // a BACK with every bit set, for a block that is not kept
+	sendWait                      // a BACK that says that a request waits
 	sendVBACK                     // an answer to a VBSYN
 	forwardE2E                    // an end-to-end BACK of a flow unknown here
-	maxReplies = 256              // bound of the last three
+	maxReplies = 256              // bound of the last four
 )
 
 // controlItem is one control message that is owed. Messages of a block or
@@ -101,6 +102,9 @@ func (n *Node) sendControl(now vtime.Time, p *port, c controlItem) (Packet, bool
 	case sendFull:
 		size = (int(c.hdr.count) + 7) / 8
 		putFull(n.scratch[HeaderLen:], int(c.hdr.count))
+	case sendWait:
+		size = (int(c.hdr.count) + 7) / 8
+		clear(n.scratch[HeaderLen : HeaderLen+size])
 	case forwardE2E:
 		next, ok := n.routes.NextHop(c.hdr.key.Src)
 		if !ok {

@@ -226,6 +226,8 @@ func (s *script) build(k int, opts []string) {
 			s.cfg.MicroThreshold = vtime.Bytes(n)
 		case "poll":
 			s.cfg.GrantPoll = true
+		case "notice":
+			s.cfg.Notice = true
 		case "window":
 			s.cfg.Window = n
 		case "wires":

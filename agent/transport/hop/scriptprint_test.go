@@ -56,7 +56,7 @@ func describe(from NodeID, p frame) string {
 	case typeE2EBACK:
 		s += fmt.Sprintf(", all below %d, sack %b", m.cum, m.sack)
 	}
-	for i, name := range []string{"last", "micro", "poll", "inline", "virtual"} {
+	for i, name := range []string{"last", "micro", "poll", "inline", "virtual", "wait"} {
 		if m.flags>>i&1 != 0 {
 			s += " " + name
 		}

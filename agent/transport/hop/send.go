@@ -54,7 +54,7 @@ func (f *flow) oldest() BlockID {
 
 // start begins the transfer of a complete block to the next hop.
 func (n *Node) start(now vtime.Time, b *block) {
-	b.round, b.tries, b.granted, b.lastAnswer = 0, 0, false, now
+	b.round, b.tries, b.granted, b.noticed, b.lastAnswer = 0, 0, false, false, now
 	next, ok := n.routes.NextHop(b.f.key.Dst)
 	if ok {
 		n.aim(b, next)
@@ -110,6 +110,9 @@ func (n *Node) firstWait(b *block) vtime.Duration {
 	d := n.cfg.BSYNFloor
 	if n.cfg.BSYNQuick > 0 {
 		d = n.cfg.BSYNQuick
+	}
+	if n.cfg.Notice && b.port != nil && n.adapts(b) {
+		d = min(d, n.pollInterval(b))
 	}
 	if b.port != nil && b.port.wire {
 		d = max(d, min(n.pollInterval(b), n.cfg.BSYNFloor))
@@ -168,6 +171,7 @@ func (n *Node) sendBSYN(now vtime.Time, p *port, b *block) (Packet, bool) {
 		b.bsynAt = now
 	}
 	b.tries++
+	b.bsynLast = now
 	b.mark(p)
 	n.timers.set(&b.txTimer, now.Add(b.interval))
 	return pkt, true
@@ -244,16 +248,12 @@ func (n *Node) sendExpired(now vtime.Time, b *block) {
 	if b.granted && now.Sub(b.lastAnswer) >= 2*n.cfg.GrantExpiry {
 		// The receiver has ended the grant by now, or is gone: ask slowly.
 		b.granted = false
-		b.tx = txRequest
+		b.tx, b.noticed = txRequest, false
 		b.interval = n.cfg.BSYNFloor
 	} else if b.granted {
 		b.interval = min(2*b.interval, n.pollCeil(b))
 	} else {
-		b.interval *= 2
-		if !b.port.wire { // where nobody contends, repeating costs next to nothing
-			b.interval = max(b.interval, n.cfg.BSYNFloor)
-		}
-		b.interval = min(b.interval, n.cfg.BSYNCeil)
+		b.interval = n.unanswered(b)
 	}
 	n.owe(b, oweBSYN)
 }
@@ -273,6 +273,10 @@ func (n *Node) onBACK(now vtime.Time, from NodeID, m *message) {
 	f.used = now
 	if m.flags&flagVirtual != 0 {
 		n.onVirtualBACK(now, from, m, b)
+		return
+	}
+	if m.flags&flagWait != 0 {
+		n.onNotice(now, from, m, b)
 		return
 	}
 	full := allOnes(m.data, b.count)
@@ -303,6 +307,10 @@ func (n *Node) measure(now vtime.Time, b *block) {
 		b.f.srtt.sample(now.Sub(b.bsynAt)) // Karn: not when repeated
 	case b.port.wire:
 		b.f.srtt.miss(b.interval)
+	case n.cfg.PollAdaptive && b.f.srtt.srtt == 0:
+		// Where most exchanges fail there would never be a sample: the time since
+		// the last copy is one unless the answer is that of an earlier copy.
+		b.f.srtt.sample(now.Sub(b.bsynLast))
 	}
 }
 

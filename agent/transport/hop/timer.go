@@ -109,7 +109,8 @@ func (q *timers) down(i int) {
 
 // rtt smooths BSYN→BACK times as RFC 6298 smooths round trips (α = 1/8).
 type rtt struct {
-	srtt vtime.Duration
+	srtt   vtime.Duration
+	rttvar vtime.Duration // β = 1/4; for PollAdaptive
 
 	// Wires: answers in a row that gave no sample, and while there is no srtt the
 	// interval that the last one of them needed.
@@ -120,9 +121,10 @@ type rtt struct {
 func (r *rtt) sample(d vtime.Duration) {
 	r.missed, r.backoff = 0, 0
 	if r.srtt == 0 {
-		r.srtt = max(d, 1)
+		r.srtt, r.rttvar = max(d, 1), d/2
 		return
 	}
+	r.rttvar += (max(d-r.srtt, r.srtt-d) - r.rttvar) / 4
 	r.srtt += (d - r.srtt) / 8
 }
 
@@ -145,6 +147,9 @@ func (r *rtt) miss(interval vtime.Duration) {
 // pollInterval is the first wait for a bitmap: 3 × srtt within the bounds.
 func (n *Node) pollInterval(b *block) vtime.Duration {
 	r := &b.f.srtt
+	if n.adapts(b) {
+		return r.adaptive(n.cfg.PollCeil)
+	}
 	return min(max(3*r.srtt, r.backoff, n.cfg.PollFloor), n.pollCeil(b))
 }
 
@@ -152,6 +157,8 @@ func (n *Node) pollInterval(b *block) vtime.Duration {
 // takes no longer than PollCeil; a wire is as long as it was measured to be.
 func (n *Node) pollCeil(b *block) vtime.Duration {
 	switch r := &b.f.srtt; {
+	case n.adapts(b):
+		return min(adaptiveSpan*r.adaptive(n.cfg.PollCeil), n.cfg.PollCeil)
 	case !b.port.wire:
 		return n.cfg.PollCeil
 	case r.srtt == 0:

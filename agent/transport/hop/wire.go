@@ -42,13 +42,14 @@ const (
 	flagPoll    = 1 << 2 // BSYN of a micro-block: answer even if incomplete
 	flagInline  = 1 << 3 // BSYN of a micro-block: the block's bytes follow
 	flagVirtual = 1 << 4 // BACK: answers a VBSYN
+	flagWait    = 1 << 5 // BACK: no grant yet, the request is noted
 )
 
 // allowedFlags are the flags that each type may carry, indexed by type.
 var allowedFlags = [...]uint8{
 	typeData:    flagMicro,
 	typeBSYN:    flagLast | flagMicro | flagPoll | flagInline,
-	typeBACK:    flagVirtual,
+	typeBACK:    flagVirtual | flagWait,
 	typeVBSYN:   flagLast | flagMicro,
 	typeVBACK:   0,
 	typeE2EBACK: 0,

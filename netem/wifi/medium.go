@@ -19,6 +19,7 @@ type Medium struct {
 	receivers []receiver           // of the stations
 	links     [][]linkState        // parallel to ch.links
 	hearers   [][numShape][]hearer // parallel to ch.links
+	cut       map[[2]int]bool      // pairs, the smaller node first, whose link is down; nil: none ever was
 	active    []*station           // stations with a timer, and some that had one
 	calls     []call               // upcalls of the current event
 	flushing  bool
@@ -114,10 +115,14 @@ func (m *Medium) initLinks(i int) {
 		}
 		m.hearers[i][f] = make([]hearer, len(links))
 		for k := range links {
-			l := &links[k]
-			m.hearers[i][f][k] = hearer{receiver: &m.receivers[l.to], power: l.power, sense: l.sense, bound: m.ch.bound(l, sh), to: l.to}
+			m.hearers[i][f][k] = m.hearer(&links[k], sh)
 		}
 	}
+}
+
+// hearer is what the receiving end of a link hears of frames of one shape.
+func (m *Medium) hearer(l *link, sh *shape) hearer {
+	return hearer{receiver: &m.receivers[l.to], power: l.power, sense: l.sense, bound: m.ch.bound(l, sh), to: l.to}
 }
 
 // bound is the most interference against which a receiver can synchronise to a

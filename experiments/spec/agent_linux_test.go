@@ -3,11 +3,13 @@ package spec
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hopbed/hopbed/agent/session"
 	"github.com/hopbed/hopbed/agent/transport/hop"
 	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/wifi"
 )
 
 // TestTheTablesAgree: what a file may name is what agents carry, no more and no
@@ -18,8 +20,8 @@ func TestTheTablesAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range transportTable {
-		if !slices.Contains(table.Families(), f.name) {
-			t.Errorf("a file can name %s, which agents do not carry", f.name)
+		if slices.Contains(table.Families(), f.name) != (f.pending == "") {
+			t.Errorf("a file can name %s, pending %q, and agents carry it: %v", f.name, f.pending, slices.Contains(table.Families(), f.name))
 		}
 	}
 	for _, name := range table.Families() {
@@ -31,8 +33,16 @@ func TestTheTablesAgree(t *testing.T) {
 		t.Errorf("variants of hop: %q here, %q there", hopVariants, hop.Variants())
 	}
 	for _, k := range workload.Kinds() {
-		if k != workload.Kind(Continual) && k != workload.Kind(Sized) {
+		if _, ok := workloadKeys[WorkloadKind(k)]; !ok {
 			t.Errorf("the workload %s cannot be named in a file", k)
+		}
+	}
+	if len(workload.Kinds()) != len(workloadKeys) {
+		t.Errorf("workloads: %v here, %v there", workloadKeys, workload.Kinds())
+	}
+	for dscp := range 64 {
+		if got := wifi.CategoryOf(uint8(dscp)).String(); strings.ToLower(got) != queueOf(dscp) {
+			t.Errorf("the code point %d leads to %s here, to %s there", dscp, queueOf(dscp), got)
 		}
 	}
 	d, o := hop.DefaultConfig(), defaultHop()

@@ -66,25 +66,10 @@ func suggestTransport(s string) string {
 	if slices.Contains(congestionControls, s) {
 		return strconv.Quote("tcp/" + s)
 	}
-	if s == FamilyTCP || s == FamilyHopByHopTCP {
+	if t := Transport(s + "/cubic"); t.family() != nil {
 		return strconv.Quote(s + "/cubic")
 	}
 	return suggest(s, TransportNames())
-}
-
-func (w *Workload) decodeNode(d *decoder, n *node, at string) {
-	*w = Workload{}
-	if n.kind == scalar {
-		d.scalar(n, at, reflect.ValueOf(&w.Kind).Elem(), fieldsOf(reflect.TypeFor[Workload]())[0])
-	} else {
-		d.block(n, at, reflect.ValueOf(w).Elem())
-	}
-	switch {
-	case w.Kind == Sized && w.Size == 0:
-		d.bad(n, at, "a sized workload needs its size", "{kind: sized, size: 10MB}")
-	case w.Kind == Continual && w.Size != 0:
-		d.bad(n, at, "a continual workload has no size", "continual, or {kind: sized, size: 10MB}")
-	}
 }
 
 var (

@@ -62,37 +62,63 @@ type File struct {
 // files reads each file once for all points of an experiment.
 type files struct {
 	open  Files
-	got   map[string]*loaded
+	got   map[named]*loaded
 	total int
 }
 
-type loaded struct {
-	file  File
-	trace *pipe.Trace
-	err   error
+// named is a file as one kind of trace.
+type named struct {
+	path string
+	kind traceKind
 }
 
-// trace returns a file as a trace; nil without an error when it is left unread.
+type traceKind int
+
+const (
+	capacityTrace traceKind = iota // delivery opportunities of a link
+	transferTrace                  // messages of a flow
+)
+
+type loaded struct {
+	file      File
+	trace     *pipe.Trace
+	transfers []Transfer
+	err       error
+}
+
+// trace returns a file as a link's trace; nil without an error when it is left
+// unread.
 func (f *files) trace(path string) (*pipe.Trace, error) {
-	l := f.got[path]
-	if l == nil {
-		l = f.load(path)
-		if f.got == nil {
-			f.got = map[string]*loaded{}
-		}
-		f.got[path] = l
-	}
+	l := f.load(named{path, capacityTrace})
 	return l.trace, l.err
 }
 
-func (f *files) load(path string) *loaded {
+// transfers returns a file as a trace of messages, likewise.
+func (f *files) transfers(path string) ([]Transfer, error) {
+	l := f.load(named{path, transferTrace})
+	return l.transfers, l.err
+}
+
+func (f *files) load(n named) *loaded {
+	l := f.got[n]
+	if l == nil {
+		l = f.read(n)
+		if f.got == nil {
+			f.got = map[named]*loaded{}
+		}
+		f.got[n] = l
+	}
+	return l
+}
+
+func (f *files) read(n named) *loaded {
 	if f.open == nil {
 		return &loaded{err: errors.New("cannot be read: this experiment is no file in a folder, so that there is nothing that the path is relative to")}
 	}
 	if len(f.got) >= maxTraceFiles {
 		return &loaded{err: fmt.Errorf("more than %d trace files", maxTraceFiles)}
 	}
-	b, err := f.open(path)
+	b, err := f.open(n.path)
 	switch {
 	case errors.Is(err, ErrUnread):
 		return &loaded{}
@@ -104,12 +130,18 @@ func (f *files) load(path string) *loaded {
 	if f.total += len(b); f.total > MaxAllTraces {
 		return &loaded{err: fmt.Errorf("with it, the traces are larger than %d MiB; %s", MaxAllTraces>>20, traceTooLarge)}
 	}
-	t, err := pipe.ReadTrace(bytes.NewReader(b))
+	l := &loaded{}
+	if n.kind == transferTrace {
+		l.transfers, err = ReadTransfers(b)
+	} else {
+		l.trace, err = pipe.ReadTrace(bytes.NewReader(b))
+	}
 	if err != nil {
 		return &loaded{err: fmt.Errorf("is no trace: %s", oneLine(err))}
 	}
 	sum := sha256.Sum256(b)
-	return &loaded{file: File{path, hex.EncodeToString(sum[:]), len(b)}, trace: t}
+	l.file = File{n.path, hex.EncodeToString(sum[:]), len(b)}
+	return l
 }
 
 // oneLine keeps what an error quotes of a file or a path from driving a
@@ -132,7 +164,8 @@ func oneLine(err error) string {
 func (f *files) list() []File {
 	var out []File
 	for _, l := range f.got {
-		if l.trace != nil {
+		// A file that is a trace of both kinds, which none is meant to be, counts once.
+		if l.file.Path != "" && !slices.Contains(out, l.file) {
 			out = append(out, l.file)
 		}
 	}

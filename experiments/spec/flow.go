@@ -14,7 +14,9 @@ type Flow struct {
 	Transport Transport `key:"transport" required:"true"`
 	// Workload is what the flows carry.
 	Workload Workload `key:"workload" default:"continual"`
-	// Start is when the flows begin on the run's clock, on which 0s is the begin of the warm-up; the default is 0s for continual and the begin of the measured interval for sized workloads.
+	// DSCP is the code point of the flows' packets, which chooses their queue of the MAC; the default is CS0, and EF for voip.
+	DSCP *DSCP `key:"dscp"`
+	// Start is when the flows begin on the run's clock, on which 0s is the begin of the warm-up; the default is 0s, and the begin of the measured interval for sized and trace workloads.
 	Start *vtime.Duration `key:"start" min:"0s" max:"192h"`
 	// Stop is when the flows end on the run's clock; the default is the end of the run.
 	Stop *vtime.Duration `key:"stop" min:"0s" max:"192h"`
@@ -49,24 +51,4 @@ type HopRule struct {
 type HopClass struct {
 	Min, Max int // hops, both inclusive; Max is MaxNodes for an open range
 	Share    vtime.Fraction
-}
-
-// WorkloadKind names a traffic source.
-type WorkloadKind string
-
-// The traffic sources.
-const (
-	// Continual always has data to send.
-	Continual WorkloadKind = "continual"
-	// Sized sends a number of bytes once.
-	Sized WorkloadKind = "sized"
-)
-
-// Workload is what a flow carries; written as a name, or as a mapping with the
-// kind and its parameters.
-type Workload struct {
-	// Kind is the kind of traffic source.
-	Kind WorkloadKind `key:"kind" required:"true" enum:"continual|sized"`
-	// Size is the amount of data of a sized transfer.
-	Size vtime.Bytes `key:"size" min:"1B" max:"1GB"`
 }

@@ -128,6 +128,8 @@ var patterns = map[string]pattern{
 	"line": {func(s string) bool { return len(s) <= 200 && printable(s, "") }, `^.{0,200}$`, "not one line of plain text",
 		"up to 200 bytes without control characters"},
 	"text": {func(s string) bool { return printable(s, "\n\t") }, "", "holds control characters", "plain text"},
+	"argument": {func(s string) bool { return s != "" && len(s) <= 1000 && printable(s, "") }, `^.{1,1000}$`, "not a word of a command line",
+		"up to 1000 bytes without control characters"},
 	"path": {func(s string) bool {
 		return s != "" && len(s) <= 1024 && printable(s, "") && path.Clean(s) != ".."
 	}, "", "not a path", "the path of a file, without control characters"},

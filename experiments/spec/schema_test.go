@@ -155,7 +155,7 @@ func TestSchemaRefuses(t *testing.T) {
 		{"flows", "flows: [{count: 1, pairs: any, transport: hop}]"},
 		{"flows", "flows: [{count: 1, pairs: random, hops: many, transport: hop}]"},
 		{"flows", "flows: [{count: 1, pairs: random, hops: {2: 30}, transport: hop}]"},
-		{"flows", "flows: [{count: 1, pairs: random, transport: hop, workload: web}]"},
+		{"flows", "flows: [{count: 1, pairs: random, transport: hop, workload: ftp}]"},
 		{"mac", "mac: {queues: {bk: {ack: non}}}"},
 		{"mac", "mac: {queues: {bulk: {}}}"},
 		{"topology", "topology: {generate: {kind: ring, nodes: 3}}"},

@@ -68,7 +68,7 @@ func generateSchema(t *testing.T) []byte {
 func fieldComments(t *testing.T) map[string]string {
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, name := range []string{"types.go", "pipe.go", "flow.go", "transport.go"} {
+	for _, name := range []string{"types.go", "pipe.go", "flow.go", "workload.go", "transport.go"} {
 		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -197,6 +197,12 @@ func (g *generator) value(t reflect.Type, f field) object {
 			object{"type": "object", "minProperties": 1, "additionalProperties": false,
 				"patternProperties": object{"^" + class + "$": orVariable(unitPattern(field{min: "0%"}, "%"))}},
 		}}
+	case reflect.TypeFor[DSCP]():
+		var names []any
+		for _, x := range dscpNames {
+			names = append(names, x.name, strings.ToLower(x.name))
+		}
+		return object{"anyOf": []any{object{"type": "integer", "minimum": 0, "maximum": 63}, object{"enum": names}}}
 	case reflect.TypeFor[Workload]():
 		return object{"anyOf": []any{object{"enum": fieldsOf(t)[0].enum}, g.ref(t)}}
 	case reflect.TypeFor[Transport]():
@@ -210,7 +216,7 @@ func (g *generator) value(t reflect.Type, f field) object {
 		if t.Elem() == reflect.TypeFor[PipeChange]() {
 			least = 0 // reverse: {schedule: []}
 		}
-		return object{"type": "array", "minItems": least, "maxItems": MaxFlows, "items": g.value(t.Elem(), field{enum: f.enum})}
+		return object{"type": "array", "minItems": least, "maxItems": MaxFlows, "items": g.value(t.Elem(), field{enum: f.enum, pattern: f.pattern})}
 	case reflect.Bool:
 		return object{"type": "boolean"}
 	case reflect.Int, reflect.Uint64, reflect.Float64:
@@ -254,12 +260,12 @@ func transportPattern() string {
 
 func TestTheGeneratorKnowsWhatParseKnows(t *testing.T) {
 	re := regexp.MustCompile(transportPattern())
-	for _, n := range append(TransportNames(), "hop/arq+no-txop") {
+	for _, n := range append(TransportNames(), "hop/arq+no-txop", "udp/no-arq+txop") {
 		if !re.MatchString(n) || Transport(n).family() == nil {
 			t.Errorf("%s: pattern %v, table %v", n, re.MatchString(n), Transport(n).family() != nil)
 		}
 	}
-	for _, n := range []string{"", "tcp", "cubic", "hop/", "hop/x", "udp/x", "tcp/cubic+reno", "hop-by-hop-tcp"} {
+	for _, n := range []string{"", "tcp", "cubic", "hop/", "hop/x", "udp/x", "tcp/cubic+reno", "hop-by-hop-tcp", "udp/no-arq+no-arq/", "iperf3", "iperf3/udp+cubic", "bundle", "exec/x"} {
 		if re.MatchString(n) || Transport(n).family() != nil {
 			t.Errorf("%s: pattern %v, table %v", strconv.Quote(n), re.MatchString(n), Transport(n).family() != nil)
 		}

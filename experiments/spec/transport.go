@@ -14,6 +14,10 @@ const (
 	FamilyTCP         = "tcp"
 	FamilyHopByHopTCP = "hop-by-hop-tcp"
 	FamilyUDP         = "udp"
+	FamilyBundle      = "bundle"
+	FamilyIperf3      = "iperf3"
+	FamilyIperf2      = "iperf2"
+	FamilyExec        = "exec"
 )
 
 // Transport is the name of a transport, "family" or "family/variant"; the
@@ -38,6 +42,13 @@ func (t Transport) Has(variant string) bool {
 	return slices.Contains(strings.Split(t.Variant(), "+"), variant)
 }
 
+// External reports whether the transport is a program of its own, which needs a
+// kernel: the back end of virtual time has none.
+func (t Transport) External() bool {
+	f := t.family()
+	return f != nil && f.external
+}
+
 // Transports holds the options of each family; they apply to all flows of the
 // family.
 type Transports struct {
@@ -49,6 +60,12 @@ type Transports struct {
 	HopByHopTCP RelayOptions `key:"hop-by-hop-tcp"`
 	// UDP holds the options of UDP.
 	UDP UDPOptions `key:"udp"`
+	// Bundle holds the options of the bundle relay.
+	Bundle BundleOptions `key:"bundle"`
+	// Iperf holds the options of iperf3 and iperf2.
+	Iperf IperfOptions `key:"iperf"`
+	// Exec holds the programs of the transport exec.
+	Exec ExecOptions `key:"exec"`
 }
 
 // HopOptions are the options of Hop (Li et al., NSDI 2009, section 3).
@@ -96,27 +113,118 @@ type UDPOptions struct {
 	Packet vtime.Bytes `key:"packet" min:"64B" max:"1472B" default:"1400B"`
 }
 
+// BundleOptions are the options of the bundle relay: the bundle protocol 7 (RFC
+// 9171) over TCPCLv4 (RFC 9174), a TCP connection for each hop.
+type BundleOptions struct {
+	// Bundle is the payload of a bundle of a continual or sized flow; a message of another workload is one bundle.
+	Bundle vtime.Bytes `key:"bundle" min:"1kB" max:"64MiB" default:"1MiB"`
+	// Storage is where a node keeps the bundles that it has accepted: on disk they survive its restart.
+	Storage BundleStorage `key:"storage" enum:"memory|disk" default:"memory"`
+	// Limit is the most bytes of bundles that a node keeps; a bundle that does not fit is refused, and offered again later.
+	Limit vtime.Bytes `key:"limit" min:"64KiB" max:"16GiB" default:"64MiB"`
+}
+
+// BundleStorage is where bundles are kept.
+type BundleStorage string
+
+// The storages of bundles.
+const (
+	StorageMemory BundleStorage = "memory"
+	StorageDisk   BundleStorage = "disk"
+)
+
+// IperfOptions are the options of iperf3 and iperf2.
+type IperfOptions struct {
+	// Rate is the rate of the datagrams of iperf3/udp and iperf2/udp (-b); required there, since the programs' own is no experiment's choice.
+	Rate vtime.BitRate `key:"rate" min:"1kbit" max:"10gbit"`
+	// Packet is the payload of one datagram (-l).
+	Packet vtime.Bytes `key:"packet" min:"64B" max:"1472B" default:"1400B"`
+	// Window is the size of the sockets' buffers (-w); left out, the kernel tunes them.
+	Window vtime.Bytes `key:"window" min:"4KiB" max:"64MiB"`
+}
+
+// ExecOptions name the programs that carry the flows of the transport exec. Each
+// is a list of words, of which the first is the program; no shell reads it.
+type ExecOptions struct {
+	// Send is the program that runs at the source of each flow, with its arguments.
+	Send []string `key:"send" pattern:"argument"`
+	// Receive is the program that runs at the destination of each flow, with its arguments.
+	Receive []string `key:"receive" pattern:"argument"`
+}
+
+// VariantTXOP is the txop limit that the variant udp/txop gives to its queue where
+// the file does not give it one above 0: the largest that MadWifi's field of 8 bits holds, which Hop's data has in the paper
+// (Li et al., NSDI 2009, section 4).
+const VariantTXOP = 8160 * vtime.Microsecond
+
 // transportFamily is one line of the table of transports. Adding a transport
 // is adding a line here and a driver to each back end that carries it.
 type transportFamily struct {
-	name      string
-	variants  []string // allowed after the slash
-	bare      bool     // the name without a slash is a transport too
-	joined    bool     // several variants may be joined by "+"
-	workloads []WorkloadKind
+	name     string
+	variants []string // allowed after the slash
+	bare     bool     // the name without a slash is a transport too
+	joined   bool     // several variants may be joined by "+"
+	carries  load
+	dscp     bool // flows[].dscp holds for it
+	external bool // a program of its own
+	// pending is set while the family is in the file format and no agent carries
+	// it: such a flow is refused, with this as the reason.
+	pending string
 }
 
 var transportTable = []transportFamily{
-	{FamilyHop, hopVariants, true, true, []WorkloadKind{Continual, Sized}},
-	{FamilyTCP, congestionControls, false, false, []WorkloadKind{Continual, Sized}},
-	{FamilyHopByHopTCP, congestionControls, false, false, []WorkloadKind{Continual, Sized}},
-	{FamilyUDP, nil, true, false, []WorkloadKind{Continual}},
+	{name: FamilyHop, variants: hopVariants, bare: true, joined: true, carries: everything},
+	{name: FamilyTCP, variants: congestionControls, carries: everything, dscp: true},
+	{name: FamilyHopByHopTCP, variants: congestionControls, carries: everything, dscp: true},
+	{name: FamilyUDP, variants: udpVariants, bare: true, joined: true, carries: datagrams, dscp: true},
+	{name: FamilyBundle, variants: congestionControls, carries: everything, dscp: true, pending: "it has no driver yet"},
+	{name: FamilyIperf3, variants: iperfVariants, carries: iperf, external: true, pending: "it has no driver yet"},
+	{name: FamilyIperf2, variants: iperfVariants, carries: iperf, external: true, pending: "it has no driver yet"},
+	{name: FamilyExec, bare: true, carries: programs, external: true, pending: "it has no driver yet"},
 }
+
+// load says why a transport with a variant cannot carry a kind of workload; ""
+// where it can.
+type load func(variant string, kind WorkloadKind) (why string)
+
+func everything(string, WorkloadKind) string { return "" }
+
+func datagrams(_ string, kind WorkloadKind) string {
+	switch kind {
+	case Sized:
+		return "it does not promise that all of a transfer arrives"
+	case Web:
+		return "it does not promise that all of a page arrives, and a user waits for the rest for ever"
+	}
+	return ""
+}
+
+func iperf(variant string, kind WorkloadKind) string {
+	switch {
+	case kind == Continual:
+		return ""
+	case kind != Sized:
+		return "iperf sends a stream or a number of bytes, and measures no messages"
+	case variant == "udp":
+		return datagrams(variant, kind)
+	}
+	return ""
+}
+
+func programs(_ string, kind WorkloadKind) string {
+	if kind == Continual {
+		return ""
+	}
+	return "what a program of its own sends is its own affair: it is started and stopped, as with continual"
+}
+
+// udpVariants are settings of the queue of the MAC that the datagrams use.
+var udpVariants = []string{"no-arq", "txop"}
 
 // hopVariants are Hop with one mechanism changed, for its component breakdown.
 var hopVariants = []string{
 	"no-withholding", "no-backpressure", "arq", "no-txop", "no-vbsyn", "no-microblock",
-	"poll", "regrant", "no-quick-bsyn", "literal-timeout", "unordered",
+	"poll", "regrant", "no-quick-bsyn", "literal-timeout", "adaptive-poll", "notice", "unordered",
 }
 
 // congestionControls are the names that Linux gives its congestion controls
@@ -125,6 +233,9 @@ var congestionControls = []string{
 	"bbr", "bic", "cdg", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv",
 	"reno", "scalable", "vegas", "veno", "westwood", "yeah",
 }
+
+// iperfVariants are TCP with a congestion control, or UDP.
+var iperfVariants = append(slices.Clone(congestionControls), "udp")
 
 // TransportNames lists the transports that a file may name; those of a family
 // that joins variants are listed with one each.
@@ -142,8 +253,8 @@ func TransportNames() []string {
 }
 
 // transportHelp is TransportNames for people.
-var transportHelp = "hop, hop/VARIANT (" + strings.Join(hopVariants, ", ") + "; joined by +), tcp/CC, hop-by-hop-tcp/CC (CC: " +
-	strings.Join(congestionControls, ", ") + "), udp"
+var transportHelp = "hop, hop/VARIANT (" + strings.Join(hopVariants, ", ") + "; joined by +), tcp/CC, hop-by-hop-tcp/CC, bundle/CC (CC: " +
+	strings.Join(congestionControls, ", ") + "), udp, udp/VARIANT (" + strings.Join(udpVariants, ", ") + "; joined by +), iperf3/CC, iperf3/udp, iperf2/CC, iperf2/udp, exec"
 
 // family returns the table's line for a transport, nil when the name is not
 // known.
@@ -178,8 +289,11 @@ func (t Transport) family() *transportFamily {
 // nil when it makes sense.
 func (t Transport) check(w Workload) error {
 	f := t.family()
-	if f == nil || slices.Contains(f.workloads, w.Kind) || w.Kind == "" {
+	if f == nil || w.Kind == "" {
 		return nil
 	}
-	return fmt.Errorf("%s cannot carry the workload %s: it does not promise that all data arrives", t, w.Kind)
+	if why := f.carries(t.Variant(), w.Kind); why != "" {
+		return fmt.Errorf("%s cannot carry the workload %s: %s", t, w.Kind, why)
+	}
+	return nil
 }

@@ -28,9 +28,7 @@ func (k *check) flows() {
 			k.pairs(f, at+".pairs")
 		}
 		k.hops(f, at+".hops")
-		if err := f.Transport.check(f.Workload); err != nil {
-			k.at(at+".transport", Problem{What: err.Error(), Allowed: "another transport or another workload"})
-		}
+		k.carried(f, at)
 		if f.Transport.Family() == FamilyHop {
 			if variant != "" && variant != f.Transport {
 				k.at(at+".transport", Problem{What: "runs beside " + string(variant) + ", but a node has one Hop with one set of mechanisms", Allowed: "one of the two in a point of the matrix"})
@@ -39,7 +37,12 @@ func (k *check) flows() {
 		}
 		k.times(f, at)
 		total += f.Count
+		if f.Workload.Kind == Web {
+			total += f.Count // their requests are flows of their own
+		}
 	}
+	k.queues()
+	k.messages()
 	if total > MaxFlows {
 		k.at("flows", Problem{Value: fmt.Sprint(total), What: "too many flows", Allowed: fmt.Sprintf("up to %d", MaxFlows)})
 	}
@@ -48,16 +51,16 @@ func (k *check) flows() {
 // times checks when flows begin and end.
 func (k *check) times(f *Flow, at string) {
 	end := k.c.Warmup + k.c.Duration
-	begin, why := vtime.Duration(0), "at the begin of the run"
+	begin, why := f.Begin(k.c.Warmup), "at the begin of the run"
 	switch {
 	case f.Start != nil:
-		begin, why = *f.Start, "at "+f.Start.String()
+		why = "at " + f.Start.String()
 		if k.c.Duration > 0 && *f.Start >= end {
 			k.at(at+".start", Problem{What: "not before the end of the run", Allowed: fmt.Sprintf("less than %v, warm-up and measured interval together", end)})
 			return
 		}
-	case f.Workload.Kind == Sized:
-		begin, why = k.c.Warmup, fmt.Sprintf("with the measured interval, at %v", k.c.Warmup)
+	case f.Workload.BeginsMeasured():
+		why = fmt.Sprintf("with the measured interval, at %v", k.c.Warmup)
 	}
 	switch {
 	case f.Stop == nil:
@@ -89,6 +92,12 @@ func (k *check) backends() {
 	for i, b := range k.c.Backends {
 		if slices.Contains(k.c.Backends[:i], b) {
 			k.at(fmt.Sprintf("backends[%d]", i), Problem{What: "the back end is listed twice", Allowed: "each back end once"})
+		}
+		for j, f := range k.c.Flows {
+			if b == BackendSim && f.Transport.External() {
+				k.at(fmt.Sprintf("flows[%d].transport", j), Problem{What: fmt.Sprintf("%s needs a kernel, and the back end sim has none", f.Transport),
+					Allowed: "backends: [netns], or a transport that sim carries"})
+			}
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestVariablesStandForBlocksAndPartsOfTexts(t *testing.T) {
 		t.Fatalf("%d points, want 8", len(ps))
 	}
 	c := ps[7].Config
-	if f := c.Flows[0]; f.Transport != "tcp/reno" || f.Workload != (Workload{Sized, vtime.MB}) {
+	if f := c.Flows[0]; f.Transport != "tcp/reno" || f.Workload.Kind != Sized || f.Workload.Size != vtime.MB {
 		t.Errorf("flow %+v", f)
 	}
 	if p := c.Radio.PathLoss; p.Kind != Disk || p.Range != 50 || p.SenseRange != 50 {

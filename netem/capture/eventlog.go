@@ -165,8 +165,8 @@ func (l *log) drop(b []byte, at vtime.Time, f *wifi.Frame, o wifi.Outcome) []byt
 
 // The words for a packet's steps, and why it is dropped.
 var (
-	stepWords = [...]string{pipe.Entered: "enter", pipe.LostAtEntry: "drop", pipe.QueueFull: "drop", pipe.LostOnWire: "drop", pipe.Arrived: "arrive"}
-	stepWhy   = [...]string{pipe.LostAtEntry: "loss", pipe.QueueFull: "overflow", pipe.LostOnWire: "loss-on-wire", pipe.Arrived: ""}
+	stepWords = [...]string{pipe.Entered: "enter", pipe.LostAtEntry: "drop", pipe.QueueFull: "drop", pipe.LostOnWire: "drop", pipe.Arrived: "arrive", pipe.NodeOff: "drop"}
+	stepWhy   = [...]string{pipe.LostAtEntry: "loss", pipe.QueueFull: "overflow", pipe.LostOnWire: "loss-on-wire", pipe.Arrived: "", pipe.NodeOff: "node-off"}
 )
 
 // step is the line of a packet's step through a pipe.

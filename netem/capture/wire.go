@@ -28,7 +28,7 @@ func (w *wire) Passed(now vtime.Time, p *pipe.Packet, step pipe.Step) {
 	}
 	end, direction, comment := w.end, uint32(outbound), ""
 	switch step {
-	case pipe.LostOnWire:
+	case pipe.LostOnWire, pipe.NodeOff:
 		return // it was recorded when it entered
 	case pipe.Arrived:
 		end, direction = 1-w.end, inbound

@@ -17,9 +17,10 @@ const (
 	QueueFull               // dropped: the queue was full
 	LostOnWire              // dropped by the loss model behind the queue
 	Arrived                 // delivered
+	NodeOff                 // lost because the node at either end is switched off, wherever it was
 )
 
-var stepNames = [...]string{"entered", "lost at entry", "queue full", "lost on the wire", "arrived"}
+var stepNames = [...]string{"entered", "lost at entry", "queue full", "lost on the wire", "arrived", "node off"}
 
 // String names the step.
 func (s Step) String() string {

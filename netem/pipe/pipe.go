@@ -29,10 +29,11 @@ type Cause uint8
 const (
 	Lost     Cause = iota // the loss model
 	Overflow              // the queue was full
+	Off                   // the sender or the receiver is switched off
 )
 
 // String names the cause.
-func (c Cause) String() string { return [...]string{"lost", "overflow"}[c] }
+func (c Cause) String() string { return [...]string{"lost", "overflow", "off"}[c] }
 
 // Sink receives what comes out of a pipe. A packet is valid until the call
 // returns; Payload and Data may be kept.
@@ -58,6 +59,7 @@ type Stats struct {
 	Entered, Delivered     uint64 // packets; a duplicate counts as delivered only
 	DeliveredBytes         vtime.Bytes
 	LostPackets, Overflows uint64
+	SwitchedOff            uint64 // packets lost because a node was switched off
 	Duplicates, HeldBack   uint64
 	Queued                 int // packets waiting now, the one in service included
 	QueuedBytes            vtime.Bytes
@@ -75,7 +77,8 @@ type Pipe struct {
 	expect  Expecter // the sink, if it is one
 	monitor Monitor
 	up      bool
-	bad     bool // Gilbert–Elliott state
+	off     [2]bool // the node at the sending, the receiving end is switched off
+	bad     bool    // Gilbert–Elliott state
 
 	loss, jitter, reorder, dup *des.Stream
 
@@ -149,11 +152,15 @@ func (p *Pipe) Send(k *Packet) bool {
 	now := p.eng.Now()
 	k.Sent = now
 	p.stats.Entered++
+	if p.off[sender] {
+		p.drop(now, k, NodeOff)
+		return false
+	}
 	if !p.cfg.LossAfterQueue && p.lose() {
 		p.drop(now, k, LostAtEntry)
 		return false
 	}
-	if p.server.unlimited() && p.up && p.queue.n == 0 {
+	if p.server.unlimited() && p.Up() && p.queue.n == 0 {
 		p.observe(now, k, Entered)
 		if p.left != nil {
 			p.left.Left(now, k)
@@ -184,10 +191,14 @@ func (p *Pipe) observe(now vtime.Time, k *Packet, s Step) {
 func (p *Pipe) drop(now vtime.Time, k *Packet, s Step) {
 	p.observe(now, k, s)
 	c := Lost
-	if s == QueueFull {
+	switch s {
+	case QueueFull:
 		c = Overflow
 		p.stats.Overflows++
-	} else {
+	case NodeOff:
+		c = Off
+		p.stats.SwitchedOff++
+	default:
 		p.stats.LostPackets++
 	}
 	p.eng.Mix(uint64(c), uint64(k.Len))
@@ -208,6 +219,10 @@ func (p *Pipe) Fire(now vtime.Time, arg uint64) {
 		k := p.flight[slot]
 		p.flight[slot] = nil
 		p.freeSlots = append(p.freeSlots, slot)
+		if p.off[receiver] {
+			p.drop(now, k, NodeOff)
+			return
+		}
 		p.stats.Delivered++
 		p.stats.DeliveredBytes += k.Len
 		p.observe(now, k, Arrived)

@@ -42,7 +42,7 @@ const bitNanos = 8 * 1_000_000_000 // bit·ns/s per byte
 // serve starts the service of the head if the link is idle and up.
 func (p *Pipe) serve(now vtime.Time) {
 	s := &p.server
-	if s.event != 0 || !p.up || p.queue.n == 0 {
+	if s.event != 0 || !p.Up() || p.queue.n == 0 {
 		return
 	}
 	switch {

@@ -38,10 +38,13 @@ func (p *Pipe) inService(now vtime.Time) vtime.Duration {
 const Unlimited = math.MaxInt32
 
 // Room returns how many packets of n bytes Send would not refuse for a full
-// queue now.
+// queue now; none where the sender is switched off.
 func (p *Pipe) Room(n vtime.Bytes) int {
+	if p.off[sender] {
+		return 0
+	}
 	room := Unlimited
-	if p.server.unlimited() && p.up && p.queue.n == 0 {
+	if p.server.unlimited() && p.Up() && p.queue.n == 0 {
 		return room
 	}
 	if q := p.cfg.Queue.Packets; q > 0 {
@@ -53,5 +56,6 @@ func (p *Pipe) Room(n vtime.Bytes) int {
 	return room
 }
 
-// Up reports whether the link is up.
-func (p *Pipe) Up() bool { return p.up }
+// Up reports whether the link is up: its schedule says so, and the nodes at both
+// ends are on.
+func (p *Pipe) Up() bool { return p.up && p.off == [2]bool{} }

@@ -42,7 +42,7 @@ type Workload struct {
 	// Size is the amount of data of a sized transfer, or the mean size of a poisson source's messages.
 	Size vtime.Bytes `key:"size" min:"1B" max:"1GB"`
 	// Interval is the mean time between two messages of a poisson source.
-	Interval vtime.Duration `key:"interval" min:"10us" max:"24h"`
+	Interval vtime.Duration `key:"interval" min:"100us" max:"24h"`
 	// Sizes is how a poisson source's sizes vary about their mean: pareto has the shape 1.2 and ends at 1,000 times the mean.
 	Sizes Sizes `key:"sizes" enum:"fixed|exponential|pareto" default:"fixed"`
 	// File is the list of a trace's messages, relative to the experiment file.

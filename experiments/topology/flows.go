@@ -36,6 +36,10 @@ func (t *Topology) candidates(f *spec.Flow) [][]pair {
 // that all points with the same topology, counts and hop rules get the same
 // pairs. No pair comes twice in a group before every pair of its class came
 // once.
+//
+// The requests of web flows are flows of their own, from the client to the
+// server. They come after all others, so that the others are the same with and
+// without them.
 func (t *Topology) Flows(c *spec.Config, repetition int) ([]Flow, error) {
 	var out []Flow
 	for g := range c.Flows {
@@ -44,15 +48,36 @@ func (t *Topology) Flows(c *spec.Config, repetition int) ([]Flow, error) {
 			return nil, fmt.Errorf("flows[%d]: %w", g, err)
 		}
 		for _, p := range pairs {
-			path := t.Routes.Path(p.src, p.dst)
-			if path == nil {
-				return nil, fmt.Errorf("flows[%d]: there is no route from %s to %s: the network has %s; %s",
-					g, t.Nodes[p.src].Name, t.Nodes[p.dst].Name, t.noRoute(p.src, p.dst), t.routeRemedy(c))
+			f, err := t.flow(c, len(out), g, p)
+			if err != nil {
+				return nil, err
 			}
-			out = append(out, Flow{ID: len(out), Group: g, Src: p.src, Dst: p.dst, Path: path})
+			out = append(out, f)
 		}
 	}
+	for i := range out {
+		if c.Flows[out[i].Group].Workload.Kind != spec.Web {
+			continue
+		}
+		f, err := t.flow(c, len(out), out[i].Group, pair{out[i].Dst, out[i].Src})
+		if err != nil {
+			return nil, err
+		}
+		f.Role, f.Peer = spec.Requests, i
+		out[i].Role, out[i].Peer = spec.Responses, f.ID
+		out = append(out, f)
+	}
 	return out, nil
+}
+
+// flow is a flow along the route between two nodes.
+func (t *Topology) flow(c *spec.Config, id, group int, p pair) (Flow, error) {
+	path := t.Routes.Path(p.src, p.dst)
+	if path == nil {
+		return Flow{}, fmt.Errorf("flows[%d]: there is no route from %s to %s: the network has %s; %s",
+			group, t.Nodes[p.src].Name, t.Nodes[p.dst].Name, t.noRoute(p.src, p.dst), t.routeRemedy(c))
+	}
+	return Flow{ID: id, Group: group, Src: p.src, Dst: p.dst, Path: path}, nil
 }
 
 func (t *Topology) groupPairs(c *spec.Config, g, repetition int) ([]pair, error) {

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"github.com/hopbed/hopbed/experiments/etx"
+	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
@@ -61,6 +62,10 @@ type Flow struct {
 	Src   int
 	Dst   int
 	Path  []int // Src … Dst
+	// Role says which half of an exchange this is, "" for a flow that is none; Peer
+	// is the other half's ID.
+	Role spec.Role
+	Peer int
 }
 
 // Hops returns the length of the flow's route.

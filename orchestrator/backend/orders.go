@@ -1,28 +1,20 @@
 package backend
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/experiments/topology"
+	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
-// startOf is when a flow begins on the run's clock, unless the file says: a
-// continual one with the run, so that the warm-up brings it into its steady
-// state; a sized one with the measured interval, since it has no steady state and
-// may be over before.
-func startOf(c *spec.Config, g *spec.Flow) vtime.Time {
-	switch {
-	case g.Start != nil:
-		return vtime.Time(*g.Start)
-	case g.Workload.Kind == spec.Sized:
-		return vtime.Time(c.Warmup)
-	}
-	return 0
-}
+// startOf is when a flow begins on the run's clock.
+func startOf(c *spec.Config, g *spec.Flow) vtime.Time { return vtime.Time(g.Begin(c.Warmup)) }
 
 // stopOf is when a flow ends on the run's clock: with the run, unless the file
 // says.
@@ -51,12 +43,18 @@ func Orders(s *plan.Scenario, addr func(node int) netip.Addr) []proto.Flow {
 		p := proto.Flow{
 			ID: f.ID, Transport: string(g.Transport), Src: f.Src, Dst: f.Dst,
 			SrcAddr: addr(f.Src), DstAddr: addr(f.Dst), Path: f.Path,
-			Workload: workload.Spec{Kind: workload.Kind(g.Workload.Kind), Size: g.Workload.Size},
+			Workload: workloadOf(s, f, &g.Workload),
 			Start:    startOf(c, &g),
+		}
+		if f.Role != "" {
+			p.Peer = new(f.Peer)
 		}
 		if g.Stop != nil {
 			p.Stop = stopOf(c, &g)
 		}
+		p.Options.DSCP = g.DSCPValue()
+		// A message waits for no other one, and so for no acknowledgement (RFC 896).
+		p.Options.NoDelay = g.Workload.HasMessages() && overTCP(g.Transport)
 		switch g.Transport.Family() {
 		case spec.FamilyHopByHopTCP:
 			p.Options.RelayBuffer = c.Transports.HopByHopTCP.RelayBuffer
@@ -70,6 +68,39 @@ func Orders(s *plan.Scenario, addr func(node int) netip.Addr) []proto.Flow {
 			p.Options.Rate, p.Options.PacketSize = c.Transports.UDP.Rate, c.Transports.UDP.Packet
 		}
 		out = append(out, p)
+	}
+	return out
+}
+
+// overTCP reports whether TCP's connections carry a transport, whose option
+// TCP_NODELAY is then the flow's.
+func overTCP(t spec.Transport) bool {
+	switch t.Family() {
+	case spec.FamilyTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle:
+		return true
+	}
+	return false
+}
+
+// workloadOf translates what a flow carries. What its source draws follows from
+// the repetition's seed and the flow's number, so that all points of a repetition
+// have the same messages; both halves of an exchange draw the same.
+func workloadOf(s *plan.Scenario, f topology.Flow, w *spec.Workload) workload.Spec {
+	out := workload.Spec{Kind: workload.Kind(w.Kind), Size: w.Size, Interval: w.Interval, Sizes: workload.Sizes(w.Sizes), Codec: string(w.Codec), Role: workload.Role(f.Role)}
+	if w.HasMessages() {
+		id := f.ID
+		if f.Role == spec.Requests {
+			id = f.Peer
+		}
+		out.Seed = des.NewStream(s.Seed, fmt.Sprintf("flows/%d/workload", id)).Uint64()
+	}
+	for _, t := range w.Transfers {
+		out.Transfers = append(out.Transfers, workload.Transfer{At: t.At, Size: t.Size})
+	}
+	if w.Kind == spec.Web {
+		out.Web = &workload.WebSpec{
+			Objects: w.Objects, Zipf: w.Zipf, MeanSize: w.ObjectSize, MaxSize: w.MaxSize, PageObjects: w.PageObjects, Think: w.Think, Request: w.Request,
+		}
 	}
 	return out
 }

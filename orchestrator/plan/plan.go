@@ -107,7 +107,7 @@ func (s *Scenario) fillable() error {
 	c := s.Config()
 	for _, f := range s.Flows {
 		g := &c.Flows[f.Group]
-		if g.Transport.Family() != spec.FamilyUDP || c.Transports.UDP.Rate > 0 || f.Hops() < 1 {
+		if g.Transport.Family() != spec.FamilyUDP || g.Workload.Kind != spec.Continual || c.Transports.UDP.Rate > 0 || f.Hops() < 1 {
 			continue
 		}
 		out, ok := s.Topology.Egress(f.Src, f.Path[1])

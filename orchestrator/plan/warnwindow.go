@@ -145,10 +145,14 @@ func of(e topology.Egress) direction {
 	return direction{e.Pipe, e.End}
 }
 
-// users counts the flows that pass each direction, whenever they do.
+// users counts the flows that pass each direction, whenever they do; requests,
+// which are small, do not count.
 func (s *Scenario) users() map[direction]int {
 	n := map[direction]int{}
 	for _, f := range s.Flows {
+		if f.Role == spec.Requests {
+			continue
+		}
 		seen := map[direction]bool{}
 		for _, e := range s.links(f.Path) {
 			if d := of(e); !seen[d] {

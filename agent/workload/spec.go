@@ -1,10 +1,6 @@
 package workload
 
-import (
-	"fmt"
-
-	"github.com/hopbed/hopbed/netem/vtime"
-)
+import "github.com/hopbed/hopbed/netem/vtime"
 
 // Kind names a traffic source.
 type Kind string
@@ -96,6 +92,15 @@ type WebSpec struct {
 	Request     vtime.Bytes    `json:"request"`      // size of a request
 }
 
+// Total returns how much the source sends in all, in application bytes; 0 where
+// that depends on the length of the run.
+func (s Spec) Total() vtime.Bytes {
+	if s.Kind == Sized {
+		return s.Size
+	}
+	return 0
+}
+
 // HasMessages reports whether the flow's data are messages whose delays are
 // measured.
 func (s Spec) HasMessages() bool {
@@ -104,23 +109,4 @@ func (s Spec) HasMessages() bool {
 		return true
 	}
 	return false
-}
-
-// Validate reports what is wrong with the spec.
-func (s Spec) Validate() error {
-	switch s.Kind {
-	case Continual:
-		if s.Size != 0 {
-			return fmt.Errorf("workload continual has the size %v: a continual source has none; use kind sized", s.Size)
-		}
-	case Sized:
-		if s.Size <= 0 {
-			return fmt.Errorf("workload sized has the size %v: it must be positive", s.Size)
-		}
-	case Poisson, Trace, VoIP, Web:
-		return fmt.Errorf("workload %s is unavailable: it is being built", s.Kind)
-	default:
-		return fmt.Errorf("workload kind %q is unknown, want one of %v", s.Kind, Kinds())
-	}
-	return nil
 }

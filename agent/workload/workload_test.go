@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"math"
 	"math/rand"
 	"strings"
 	"testing"
@@ -20,19 +21,55 @@ func TestSpecSaysWhatIsWrong(t *testing.T) {
 		{Spec{Kind: Sized, Size: -5}, "-5B"},
 		{Spec{Kind: "ftp"}, `"ftp" is unknown`},
 		{Spec{}, "unknown"},
+		{Spec{Kind: Continual, Codec: "g711"}, "field codec"},
+		{Spec{Kind: Sized, Size: 1, Web: &WebSpec{}}, "field web"},
+		{Spec{Kind: Sized, Size: 1, Seed: 7}, ""}, // the controller gives a seed to every flow
+		{Spec{Kind: Poisson, Size: 1, Interval: vtime.Second}, ""},
+		{Spec{Kind: Poisson, Interval: vtime.Second}, "size is 0B"},
+		{Spec{Kind: Poisson, Size: 2 * vtime.GiB, Interval: vtime.Second}, "want 1B to"},
+		{Spec{Kind: Poisson, Size: 1}, "mean interval is 0ns"},
+		{Spec{Kind: Poisson, Size: 1, Interval: 1000}, "mean interval"},
+		{Spec{Kind: Poisson, Size: 1, Interval: vtime.Second, Sizes: "zipf"}, `"zipf"`},
+		{Spec{Kind: Poisson, Size: 1, Interval: vtime.Second, Role: Requests}, "field role"},
+		{traced(), ""},
+		{Spec{Kind: Trace}, "number of transfers is 0"},
+		{Spec{Kind: Trace, Transfers: make([]Transfer, MaxTransfers+1)}, "number of transfers"},
+		{Spec{Kind: Trace, Transfers: []Transfer{{5, 1}, {4, 1}}}, "transfer 1"},
+		{Spec{Kind: Trace, Transfers: []Transfer{{-1, 1}}}, "moment"},
+		{Spec{Kind: Trace, Transfers: []Transfer{{0, 0}}}, "its size"},
+		{Spec{Kind: Trace, Transfers: []Transfer{{0, 1}}, Interval: 5}, "field interval_ns"},
+		{Spec{Kind: VoIP, Codec: "g729"}, ""},
+		{Spec{Kind: VoIP, Codec: "opus"}, "[g729 g711]"},
+		{Spec{Kind: VoIP}, "codec"},
+		{Spec{Kind: VoIP, Codec: "g729", Size: 4}, "field size"},
+		{webSpec(Requests, nil), ""},
+		{webSpec("", nil), "role"},
+		{Spec{Kind: Web, Role: Requests}, "(web) is missing"},
+		{webSpec(Requests, func(w *WebSpec) { w.Objects = 0 }), "number of objects is 0"},
+		{webSpec(Requests, func(w *WebSpec) { w.Zipf = -1 }), "popularity"},
+		{webSpec(Requests, func(w *WebSpec) { w.Zipf = math.NaN() }), "popularity"},
+		{webSpec(Requests, func(w *WebSpec) { w.PageObjects = math.NaN() }), "objects of a page"},
+		{webSpec(Requests, func(w *WebSpec) { w.PageObjects = 0.5 }), "objects of a page"},
+		{webSpec(Requests, func(w *WebSpec) { w.MaxSize = 10_000 }), "largest size"},
+		{webSpec(Requests, func(w *WebSpec) { w.MeanSize = 5 }), "mean size"},
+		{webSpec(Requests, func(w *WebSpec) { w.Think = -1 }), "pause"},
+		{webSpec(Requests, func(w *WebSpec) { w.Request = 0 }), "request"},
 	} {
 		err := c.spec.Validate()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: error %v, want %q", c.spec, err, c.want)
 		}
-		if _, nerr := NewSource(c.spec); (nerr == nil) != (err == nil) {
+		if _, nerr := NewSource(c.spec, 0, vtime.Never); (nerr == nil) != (err == nil) {
 			t.Errorf("%+v: NewSource %v, Validate %v", c.spec, nerr, err)
+		}
+		if _, nerr := NewReceipts(c.spec, 0, vtime.Never); (nerr == nil) != (err == nil) {
+			t.Errorf("%+v: NewReceipts %v, Validate %v", c.spec, nerr, err)
 		}
 	}
 }
 
 func TestSources(t *testing.T) {
-	s, err := NewSource(Spec{Kind: Sized, Size: 1000})
+	s, err := NewSource(Spec{Kind: Sized, Size: 1000}, 0, vtime.Never)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +90,7 @@ func TestSources(t *testing.T) {
 		s.Take(9, 1)
 	}()
 
-	c, err := NewSource(Spec{Kind: Continual})
+	c, err := NewSource(Spec{Kind: Continual}, 0, vtime.Never)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -164,7 +164,8 @@ var pure = []struct {
 	{"netem/inet", nil},
 	{"agent/transport/hop", []string{"netem/vtime"}},
 	{"agent/transport/tcp", []string{"netem/vtime"}},
-	{"agent/workload", []string{"netem/vtime"}},
+	// des: the random streams, from which both ends draw the same schedule.
+	{"agent/workload", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
 	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
 	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "netem/inet", "agent/proto", "agent/transport", "agent/transport/hop",
 		"agent/transport/tcp", "agent/transport/relay", "agent/workload", "orchestrator/backend/sim/simhop"}},

@@ -48,7 +48,7 @@ func newHopFlow(f proto.Flow, side proto.Side, cfg hop.Config) *hopFlow {
 func (f *hopFlow) begin(sched transport.Schedule) {
 	f.stop = sched.FlowStop(&f.Flow)
 	from, to := f.Flow.Measured(sched.Warmup, sched.End)
-	f.meter = workload.NewMeter(from, to, f.Flow.Workload.Size)
+	f.meter = workload.NewMeter(from, to, f.Flow.Workload.Total())
 	f.result.MeasuredFrom, f.result.MeasuredTo = from, to
 }
 
@@ -63,7 +63,7 @@ func (f *hopFlow) turn(now vtime.Time, n *hop.Node) vtime.Time {
 			return f.Flow.Start
 		}
 		f.opened = true
-		app, err := workload.NewSource(f.Flow.Workload)
+		app, err := workload.NewSource(f.Flow.Workload, f.Flow.Start, f.stop)
 		if err == nil {
 			f.app = app
 			err = n.OpenFlow(now, f.key.Flow, f.key.Dst, f, hop.FlowOptions{BlockSize: f.block})

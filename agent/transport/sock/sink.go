@@ -50,7 +50,7 @@ func (s *Sink) Begin(sched transport.Schedule) {
 	defer s.mu.Unlock()
 	s.sched, s.stop = sched, sched.FlowStop(&s.flow)
 	s.from, s.to = s.flow.Measured(sched.Warmup, sched.End)
-	s.meter = workload.NewMeter(s.from, s.to, s.flow.Workload.Size)
+	s.meter = workload.NewMeter(s.from, s.to, s.flow.Workload.Total())
 }
 
 // Receive reads the flow from a connection until the flow ends, the connection

@@ -43,7 +43,7 @@ type Source struct {
 // and sends the preamble before its content. The flow's workload must be
 // valid.
 func NewSource(n *transport.Node, f proto.Flow, opt Options, to netip.AddrPort, preamble []byte) (*Source, error) {
-	app, err := workload.NewSource(f.Workload)
+	app, err := workload.NewSource(f.Workload, f.Start, vtime.Never) // Run knows the stop
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("flow %d", f.ID), Detail: err.Error()}
 	}
@@ -74,7 +74,13 @@ func (s *Source) Run(ctx context.Context, sched transport.Schedule) {
 		return
 	}
 	stop := sched.FlowStop(&s.flow)
-	err := s.run(ctx, sched.Clock, stop)
+	app, err := workload.NewSource(s.flow.Workload, s.flow.Start, stop)
+	if err == nil {
+		s.mu.Lock()
+		s.app = app
+		s.mu.Unlock()
+		err = s.run(ctx, sched.Clock, stop)
+	}
 	s.finish(sched.Clock.Now(), stop, ctx.Err() != nil, err)
 }
 
@@ -83,9 +89,10 @@ func (s *Source) Run(ctx context.Context, sched transport.Schedule) {
 func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time) error {
 	for {
 		err := s.attempt(ctx, clock, stop)
-		if !errors.Is(err, unix.ECONNRESET) || !s.neverStood() || !s.again() {
+		if !errors.Is(err, unix.ECONNRESET) || !s.neverStood() {
 			return err
 		}
+		s.again()
 	}
 }
 
@@ -103,16 +110,12 @@ func (s *Source) neverStood() bool {
 }
 
 // again puts the source back to before its first byte.
-func (s *Source) again() bool {
-	app, err := workload.NewSource(s.flow.Workload)
-	if err != nil {
-		return false // it was valid once
-	}
+func (s *Source) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	Abort(s.conn)
-	s.app, s.conn, s.started = app, nil, false
-	return true
+	s.conn, s.started = nil, false
+	s.app.Rewind()
 }
 
 // attempt makes one connection and uses it to its end.

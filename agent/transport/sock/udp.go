@@ -84,7 +84,7 @@ func (e *udpEndpoint) open(f proto.Flow) error {
 	port := uint16(transport.FlowPort + f.ID)
 	switch side, _ := e.node.Side(&f); side {
 	case proto.Source:
-		app, err := workload.NewSource(f.Workload)
+		app, err := workload.NewSource(f.Workload, f.Start, vtime.Never)
 		if err != nil {
 			return &proto.Error{Code: proto.CodeOrder, What: "workload", Detail: err.Error()}
 		}

@@ -208,7 +208,7 @@ func (s *udpSink) begin(sched transport.Schedule) {
 	defer s.mu.Unlock()
 	s.sched, s.stop = sched, sched.FlowStop(&s.flow)
 	from, to := s.flow.Measured(sched.Warmup, sched.End)
-	s.meter = workload.NewMeter(from, to, s.flow.Workload.Size)
+	s.meter = workload.NewMeter(from, to, s.flow.Workload.Total())
 	s.result = proto.FlowResult{Flow: s.flow.ID, Side: proto.Destination, MeasuredFrom: from, MeasuredTo: to}
 }
 

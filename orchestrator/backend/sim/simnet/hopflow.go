@@ -41,7 +41,7 @@ func (n *Net) newHop(f *proto.Flow) (*hopFlow, error) {
 		key:        hop.FlowKey{Src: hop.NodeID(f.Src), Dst: hop.NodeID(f.Dst), Flow: hop.FlowID(f.ID)},
 		finishedAt: [2]vtime.Time{vtime.Never, vtime.Never}, last: make([]hop.FlowStats, len(f.Path))}
 	h.from, h.to = f.Measured(n.cfg.Warmup, n.cfg.End)
-	h.meter = workload.NewMeter(h.from, h.to, f.Workload.Size)
+	h.meter = workload.NewMeter(h.from, h.to, f.Workload.Total())
 	if h.block == 0 {
 		h.block = n.cfg.Hop.BlockSize
 	}
@@ -49,7 +49,7 @@ func (n *Net) newHop(f *proto.Flow) (*hopFlow, error) {
 		return nil, fmt.Errorf("the path has %d nodes: want those from source to destination", len(f.Path))
 	}
 	var err error
-	h.app, err = workload.NewSource(f.Workload)
+	h.app, err = workload.NewSource(f.Workload, f.Start, n.stopOf(f))
 	return h, err
 }
 

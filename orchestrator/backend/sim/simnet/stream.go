@@ -45,7 +45,7 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 	_, cc := transport.Split(f.Transport)
 	s := &stream{net: n, order: f, stop: n.stopOf(f), cc: cc, finishedAt: vtime.Never}
 	s.from, s.to = f.Measured(n.cfg.Warmup, n.cfg.End)
-	s.meter = workload.NewMeter(s.from, s.to, f.Workload.Size)
+	s.meter = workload.NewMeter(s.from, s.to, f.Workload.Total())
 	path, port := []int{f.Src, f.Dst}, transport.FlowPort+f.ID
 	if perHop {
 		s.header = relayHeader
@@ -74,7 +74,7 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 
 // restart gives the flow a source that has sent nothing.
 func (s *stream) restart() error {
-	app, err := workload.NewSource(s.order.Workload)
+	app, err := workload.NewSource(s.order.Workload, s.order.Start, s.stop)
 	s.app, s.preamble, s.rest, s.closed = app, s.header, 0, false
 	return err
 }

@@ -83,7 +83,7 @@ type Clock struct {
 // Flow is one flow of the experiment, the same at each node that takes part.
 type Flow struct {
 	ID int `json:"id"` // from 0; a TCP flow's destination listens at 20000+ID
-	// Transport is "hop", "tcp/CC", "hop-by-hop-tcp/CC" or "udp".
+	// Transport is a name of the agent's table, such as "hop", "tcp/CC" or "udp".
 	Transport string        `json:"transport"`
 	Src       int           `json:"src"`
 	Dst       int           `json:"dst"`
@@ -117,6 +117,17 @@ type FlowOptions struct {
 	Rate          BitRate        `json:"rate,omitempty"`               // udp: application bits per second, 0 = as fast as the queue takes them
 	PacketSize    vtime.Bytes    `json:"packet_size,omitempty"`        // udp: payload per datagram, 0 = 1400 B
 	ConnectWithin vtime.Duration `json:"connect_within_ns,omitempty"`  // 0 = until the flow's stop
+	Program       *Program       `json:"program,omitempty"`            // exec
+}
+
+// Program is what the transport exec runs: a program and its arguments for each
+// part that a node can play in a flow. An empty Relay runs nothing there.
+type Program struct {
+	Send    []string `json:"send"`
+	Receive []string `json:"receive"`
+	Relay   []string `json:"relay,omitempty"`
+	// Dir is the working directory of each; empty = the agent's.
+	Dir string `json:"dir,omitempty"`
 }
 
 // BitRate is vtime.BitRate; named here so that the wire type is visible.

@@ -24,6 +24,8 @@ type Sample struct {
 	Flow int        `json:"flow"`
 	Side Side       `json:"side"`
 	T    vtime.Time `json:"t_ns"` // when it was really taken
+	// Sparse says that the transport knows only the fields that are not 0.
+	Sparse bool `json:"sparse,omitempty"`
 
 	// Delivered counts verified application bytes handed to the application
 	// at the destination.
@@ -160,6 +162,8 @@ type FlowSetup struct {
 	// ReceiveWindow is the clamp of the window that the receiver offers
 	// (TCP_WINDOW_CLAMP), where the flow has one.
 	ReceiveWindow vtime.Bytes `json:"receive_window,omitempty"`
+	// Program is what an external program says of its version.
+	Program string `json:"program,omitempty"`
 }
 
 // FlowResult is one side's account of a flow after the stop. The destination's
@@ -206,11 +210,13 @@ type FlowResult struct {
 	MaxHeld vtime.Bytes `json:"max_held,omitempty"`
 	// Hop: blocks complete at the destination or acknowledged at the source.
 	Blocks int64 `json:"blocks,omitempty"`
+	// Counters are what the transport counts beyond the fields above.
+	Counters []Counter `json:"counters,omitempty"`
 	// Last is the state at the stop, in the form of a sample.
 	Last *Sample `json:"last,omitempty"`
 }
 
-// Counter is a kernel counter's change over the run.
+// Counter is a counter's change over the run: of the kernel, of a transport.
 type Counter struct {
 	Name  string `json:"name"` // "TcpExt.TCPTimeouts"
 	Delta int64  `json:"delta"`

@@ -228,9 +228,10 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 	n := &transport.Node{
 		ID: c.Node, Name: c.Name, Addr: c.Address.Addr(),
 		Addrs: make(map[int]netip.Addr, len(c.Peers)), NextHop: make(map[int]int, len(c.NextHops)), Ports: make(map[int]int, len(c.Ports)),
-		Hop:   c.Hop,
-		Event: func(e proto.Event) { e.Node = c.Node; s.send(proto.TypeEvent, e) },
-		Log:   func(level, text string) { s.flowLog(c.Node, level, text) },
+		Hop:            c.Hop,
+		SampleInterval: c.SampleInterval,
+		Event:          func(e proto.Event) { e.Node = c.Node; s.send(proto.TypeEvent, e) },
+		Log:            func(level, text string) { s.flowLog(c.Node, level, text) },
 	}
 	if c.Board != nil {
 		if err := s.openBoard(c); err != nil {

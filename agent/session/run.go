@@ -80,6 +80,7 @@ func (s *session) stopFlows() {
 		wg.Go(ep.Stop)
 	}
 	wg.Wait()
+	s.sendRecorded()
 	probe.ReadHost().Since(s.host, &s.facts)
 	if after, err := probe.ReadCounters(); err != nil {
 		s.facts.Missing = append(s.facts.Missing, "protocol counters: "+err.Error())
@@ -92,6 +93,24 @@ func (s *session) stopFlows() {
 	s.mu.Unlock()
 	s.state = stopped
 }
+
+// sendRecorded sends the samples that are known only now.
+func (s *session) sendRecorded() {
+	var late []proto.Sample
+	for _, ep := range s.endpoints {
+		if r, ok := ep.(transport.Recorder); ok {
+			late = r.Recorded(late)
+		}
+	}
+	for part := range slices.Chunk(late, maxBatch) {
+		// The reader of orders sees a broken stream.
+		_ = s.srv.Send(proto.TypeSamples, proto.Samples{Node: s.cfg.Node, Samples: part})
+	}
+}
+
+// maxBatch bounds a batch of late samples: a sample is some hundred bytes, a
+// message at most proto.MaxLine.
+const maxBatch = 2000
 
 // sampler takes a sample of every flow at each multiple of the interval, until
 // the end of the run, and sends them once a second.

@@ -27,6 +27,8 @@ type Node struct {
 	Ports map[int]int
 	Board Board           // queues of emulated links, or nil
 	Hop   json.RawMessage // hop.Config fields, or nil
+	// SampleInterval is the time between two calls of Sample; 0 = 100 ms.
+	SampleInterval vtime.Duration
 	// Event reports a change in a flow's life; it does not block.
 	Event func(proto.Event)
 	// Log writes a line into the run's log; it does not block.
@@ -147,6 +149,15 @@ type Endpoint interface {
 	Facts(to *proto.NodeFacts)
 	// Close frees every socket. It may be called twice.
 	Close() error
+}
+
+// Recorder is implemented by endpoints that know of some moments only
+// afterwards: an external program that reports at its end.
+type Recorder interface {
+	// Recorded appends the samples of moments that Sample was not asked about or
+	// could not answer, at most one for each of its calls. It is called once, after
+	// Stop.
+	Recorded(to []proto.Sample) []proto.Sample
 }
 
 // Split separates "tcp/cubic" into the family "tcp" and the variant "cubic".

@@ -179,6 +179,7 @@ func (r Role) String() string {
 type FlowStats struct {
 	Key  FlowKey
 	Role Role
+	Used vtime.Time // when a packet of the flow was last taken
 
 	Held     int // complete blocks here that have not been passed on
 	Cached   int // blocks passed on and kept for virtual retransmission

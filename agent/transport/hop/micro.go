@@ -45,16 +45,17 @@ func (n *Node) pollMicro(now vtime.Time, p *port) (Packet, bool) {
 func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
 	f := b.f
 	if b.rx == rxRequested {
+		if f.held {
+			n.holdMicro(now, b)
+			return
+		}
 		if !n.custody(b) || !n.microRoom(b) || !n.allocate(b, false) {
 			f.stats.Blocked++
 			n.discard(b)
 			return
 		}
-		b.have.reset(b.count)
 	}
-	b.rx = rxGranted
-	b.lastHeard = now
-	n.timers.set(&b.rxTimer, now.Add(n.cfg.GrantExpiry))
+	n.receiveMicro(now, b)
 	if m.flags&flagInline != 0 {
 		n.take(now, b, 0, m.data)
 	}
@@ -63,6 +64,16 @@ func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
 	if b.rx != rxComplete && (m.flags&flagPoll != 0 || m.typ == typeVBSYN) {
 		n.owe(b, oweBACK)
 	}
+}
+
+// receiveMicro takes what comes of a micro-block from now on.
+func (n *Node) receiveMicro(now vtime.Time, b *block) {
+	if b.rx == rxRequested {
+		b.have.reset(b.count)
+	}
+	b.rx = rxGranted
+	b.lastHeard = now
+	n.timers.set(&b.rxTimer, now.Add(n.cfg.GrantExpiry))
 }
 
 // microRoom reports whether a relay may take one more micro-block of the

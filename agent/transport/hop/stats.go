@@ -19,7 +19,7 @@ func (n *Node) FlowStats(key FlowKey) (FlowStats, bool) {
 		return FlowStats{}, false
 	}
 	s := f.stats
-	s.SRTT = f.srtt.srtt
+	s.SRTT, s.Used = f.srtt.srtt, f.used
 	for _, b := range f.blocks {
 		switch {
 		case b.rx == rxGranted:

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/hopbed/hopbed/experiments/spec"
-	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
@@ -32,67 +31,37 @@ func MAC(c *spec.Config) (wifi.MAC, error) {
 	for ac, q := range queues(c) {
 		apply(&m.Queues[ac], *q)
 	}
-	if err := variants(c, &m); err != nil {
-		return wifi.MAC{}, err
-	}
+	variants(c, &m)
 	if err := m.Validate(); err != nil {
 		return wifi.MAC{}, fmt.Errorf("the blocks radio and mac: %w", err)
 	}
 	return m, nil
 }
 
-// variantTxop is the txop limit that the variant txop of UDP gives to its queue
-// where the file gives none: the largest that MadWifi's 8-bit field holds (Hop,
-// NSDI 2009, section 4).
-const variantTxop = 8160 * vtime.Microsecond
-
-// queueVariants is the table of transports' variants that are settings of a
-// queue. A node has one queue for each access category, so a variant holds for
-// whatever else uses the queue.
-var queueVariants = []struct {
-	family, variant string
-	set             func(q *wifi.Queue, file *spec.Queue)
-	not             string // the variant that asks for the opposite
-}{
-	{spec.FamilyHop, "arq", func(q *wifi.Queue, _ *spec.Queue) { q.Ack = wifi.AckNormal }, "no-arq"},
-	{spec.FamilyHop, "no-txop", func(q *wifi.Queue, _ *spec.Queue) { q.TXOP = 0 }, "txop"},
-	{spec.FamilyUDP, "no-arq", func(q *wifi.Queue, _ *spec.Queue) { q.Ack = wifi.AckNone }, "arq"},
-	{spec.FamilyUDP, "txop", burst, "no-txop"},
-}
-
-func burst(q *wifi.Queue, file *spec.Queue) {
-	if file.TXOP == nil || *file.TXOP == 0 {
-		q.TXOP = variantTxop
-	}
-}
-
-// variants applies what the flows' transports ask of the queues. Two flows that
-// ask one queue for opposites are an error, and so are UDP flows of different
-// variants in one queue: one of them would not be what its name says.
-func variants(c *spec.Config, m *wifi.MAC) error {
-	var udp [wifi.NumAC]spec.Transport
+// variants applies those of the flows' transports that are settings of the queue
+// of their data. A node has one queue for each access category, so a variant holds
+// for whatever else uses the queue; a file whose flows want one queue to be two
+// things is refused before (spec).
+func variants(c *spec.Config, m *wifi.MAC) {
 	for i := range c.Flows {
 		f := &c.Flows[i]
 		ac := category(f)
-		if f.Transport.Family() == spec.FamilyUDP {
-			if other := udp[ac]; other != "" && other != f.Transport {
-				return fmt.Errorf("flows[%d].transport: %s runs beside %s in the queue %v, which is one for both: give one of them another dscp, or compare them by the matrix", i, f.Transport, other, ac)
-			}
-			udp[ac] = f.Transport
-		}
-		for _, v := range queueVariants {
-			if f.Transport.Family() != v.family || !f.Transport.Has(v.variant) {
-				continue
-			}
-			for j := range c.Flows {
-				if g := &c.Flows[j]; category(g) == ac && g.Transport.Has(v.not) {
-					return fmt.Errorf("flows[%d].transport: %s runs beside %s in the queue %v, which cannot be both: give one of them another dscp, or compare them by the matrix", i, f.Transport, g.Transport, ac)
+		q := &m.Queues[ac]
+		for _, v := range f.Transport.Alters() {
+			switch v {
+			case "arq":
+				q.Ack = wifi.AckNormal
+			case "no-arq":
+				q.Ack = wifi.AckNone
+			case "no-txop":
+				q.TXOP = 0
+			case "txop":
+				if given := queues(c)[ac].TXOP; given == nil || *given == 0 {
+					q.TXOP = spec.VariantTXOP
 				}
 			}
-			v.set(&m.Queues[ac], queues(c)[ac])
 		}
 	}
-	return nil
 }
 
 // category is the access category of a flow's data.
@@ -100,7 +69,7 @@ func category(f *spec.Flow) wifi.AC {
 	if f.Transport.Family() == spec.FamilyHop {
 		return wifi.BK
 	}
-	return wifi.BE
+	return wifi.CategoryOf(uint8(f.DSCPValue()))
 }
 
 // queues are the file's settings by access category.

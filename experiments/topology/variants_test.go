@@ -2,7 +2,6 @@ package topology
 
 import (
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/hopbed/hopbed/experiments/spec"
@@ -10,8 +9,7 @@ import (
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
-// TestVariantsOfUDPChangeTheirQueue and no other; flows that ask one queue for
-// two things are refused.
+// TestVariantsOfUDPChangeTheirQueue and no other.
 func TestVariantsOfUDPChangeTheirQueue(t *testing.T) {
 	const chain = "{generate: {kind: chain, nodes: 3, spacing: 200m}}"
 	mac := func(extra string, transports ...string) (wifi.MAC, error) {
@@ -44,7 +42,13 @@ func TestVariantsOfUDPChangeTheirQueue(t *testing.T) {
 	if m, err := mac("mac: {queues: {be: {txop: 3008us}}}\n", "udp/txop"); err != nil || m.Queues[wifi.BE].TXOP != 3008*vtime.Microsecond {
 		t.Errorf("%+v, %v", m.Queues[wifi.BE], err)
 	}
-	if _, err := mac("", "udp/txop", "udp/no-arq+txop"); err == nil || !strings.Contains(err.Error(), "flows[1].transport: udp/no-arq+txop runs beside udp/txop in the queue be") {
-		t.Errorf("two variants in one queue: %v", err)
+	// In the queue of the flow's code point.
+	c := config(t, chain, oneFlow, disk)
+	background := spec.DSCP(8)
+	c.Flows = []spec.Flow{{Transport: "udp/no-arq", DSCP: &background}, {Transport: "udp/txop", Workload: spec.Workload{Kind: spec.VoIP}}}
+	want := plain
+	want.Queues[wifi.BK].Ack, want.Queues[wifi.VO].TXOP = wifi.AckNone, 8160*vtime.Microsecond
+	if m, err := MAC(c); err != nil || !reflect.DeepEqual(m, want) {
+		t.Errorf("%+v, %v, want %+v", m, err, want)
 	}
 }

@@ -52,15 +52,33 @@ type Sample struct {
 	SendWindow       vtime.Bytes   `json:"snd_wnd,omitempty"`  // the peer's window
 	NotSent          vtime.Bytes   `json:"not_sent,omitempty"` // in the send buffer, never sent
 
-	// Relay of hop-by-hop TCP: bytes that this relay holds for the flow.
+	// Held is what this node holds of the flow and has not reliably passed on, in
+	// bytes: a relay of hop-by-hop TCP, a bundle node, every node of Hop (of the
+	// source: not acknowledged end to end).
 	Held vtime.Bytes `json:"held,omitempty"`
 
-	// Hop, per node and flow.
-	BlocksHeld    int64 `json:"blocks_held,omitempty"`    // received and not yet reliably passed on
-	BlocksDone    int64 `json:"blocks_done,omitempty"`    // source: acknowledged end to end; destination: complete
-	Withheld      int64 `json:"withheld,omitempty"`       // BSYNs that wait for a grant at this node
-	DataFrames    int64 `json:"data_frames,omitempty"`    // data frames sent, repeats included
-	ControlFrames int64 `json:"control_frames,omitempty"` // BSYN, BACK, VBSYN, end-to-end BACK sent
+	// Hop, per node and flow; the first five are the state now, the others count.
+	BlocksHeld     int64 `json:"blocks_held,omitempty"`      // received and not yet reliably passed on
+	BlocksInFlight int64 `json:"blocks_in_flight,omitempty"` // announced to the next hop and not acknowledged by it
+	BlocksCached   int64 `json:"blocks_cached,omitempty"`    // passed on and kept for virtual retransmission
+	BlocksUnacked  int64 `json:"blocks_unacked,omitempty"`   // source: not acknowledged end to end
+	Withheld       int64 `json:"withheld,omitempty"`         // BSYNs that wait for a grant at this node
+	BlocksDone     int64 `json:"blocks_done,omitempty"`      // source: acknowledged end to end; destination: complete; relay: passed on
+	MicroBlocks    int64 `json:"micro_blocks,omitempty"`     // of the blocks that began or were completed here, those sent with their BSYN
+	GrantsWithheld int64 `json:"grants_withheld,omitempty"`  // BSYNs not answered because another block had the grant
+	Blocked        int64 `json:"blocked,omitempty"`          // BSYNs not answered because of backpressure or memory
+	Tokens         int64 `json:"tokens,omitempty"`           // VBSYNs sent
+	DataFrames     int64 `json:"data_frames,omitempty"`      // data frames sent, repeats included
+	ControlFrames  int64 `json:"control_frames,omitempty"`   // BSYN, BACK, VBSYN, end-to-end BACK sent
+
+	// UDP. The source's counts, and the destination's: of the datagrams that were
+	// sent before the latest one that came, DatagramsLost have not come.
+	DatagramsSent    int64 `json:"datagrams_sent,omitempty"`
+	DatagramsRefused int64 `json:"datagrams_refused,omitempty"` // not taken by the kernel: full buffer or queue
+	Datagrams        int64 `json:"datagrams,omitempty"`         // received, repeats not included
+	DatagramsLost    int64 `json:"datagrams_lost,omitempty"`
+	Duplicates       int64 `json:"duplicates,omitempty"`
+	Reordered        int64 `json:"reordered,omitempty"`
 }
 
 // Message is what became of one message of a flow whose workload consists of
@@ -71,11 +89,16 @@ type Message struct {
 	workload.Receipt
 }
 
+// MaxMessages is the most messages that one batch reports; their line stays far
+// below MaxLine.
+const MaxMessages = 4096
+
 // Samples is one batch.
 type Samples struct {
 	Node    int      `json:"node"`
 	Samples []Sample `json:"samples"`
-	// Messages are those that were delivered since the last batch.
+	// Messages are those that were delivered since the last batch, and in the last
+	// batches, after the stop, those that were not. At most MaxMessages.
 	Messages []Message `json:"messages,omitempty"`
 }
 

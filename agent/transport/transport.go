@@ -160,6 +160,14 @@ type Recorder interface {
 	Recorded(to []proto.Sample) []proto.Sample
 }
 
+// Reporter is an Endpoint of a transport that carries messages.
+type Reporter interface {
+	// Messages appends what became of messages since the last call, at most the
+	// given number; it is called until it appends none, while the flows run and
+	// after Stop, when it yields those that were not delivered as well.
+	Messages(to []proto.Message, most int) []proto.Message
+}
+
 // Split separates "tcp/cubic" into the family "tcp" and the variant "cubic".
 func Split(transport string) (family, variant string) {
 	family, variant, _ = strings.Cut(transport, "/")

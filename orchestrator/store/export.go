@@ -45,6 +45,7 @@ var exports = map[string]export{
 	"pipes":      {"SELECT t.*, r.backend FROM pipes t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.pipe, t.src", nil},
 	"events":     {"SELECT t.*, r.backend FROM events t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.seq", nil},
 	"artifacts":  {"SELECT t.*, r.backend FROM artifacts t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.path", nil},
+	"messages":   {"SELECT t.*, r.backend FROM messages t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.flow, t.message", nil},
 	// The goodput of a sample is over the time since the sample before it,
 	// however long ago that is: a gap stays visible in t_us.
 	"samples": {`SELECT t.*, r.backend, 8e6 * (delivered_bytes - lag(delivered_bytes) OVER w) / (t_us - lag(t_us) OVER w) AS goodput_bps

@@ -105,7 +105,7 @@ func TestExportOfNothing(t *testing.T) {
 func TestExportNamesWhatThereIs(t *testing.T) {
 	ctx := context.Background()
 	s := temp(t)
-	if err := s.Export(ctx, &bytes.Buffer{}, "sqlite_master", FormatCSV, Filter{}); err == nil || !strings.Contains(err.Error(), "flows, links, node_stats") {
+	if err := s.Export(ctx, &bytes.Buffer{}, "sqlite_master", FormatCSV, Filter{}); err == nil || !strings.Contains(err.Error(), "flows, links, messages, node_stats") {
 		t.Errorf("unknown table: %v", err)
 	}
 	if err := s.Export(ctx, &bytes.Buffer{}, "flows", "xml", Filter{}); err == nil || !strings.Contains(err.Error(), "csv or json") {

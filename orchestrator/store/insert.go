@@ -43,6 +43,7 @@ var (
 	linksTable     = tableOf[Link]("links")
 	flowsTable     = tableOf[Flow]("flows")
 	samplesTable   = tableOf[Sample]("samples")
+	messagesTable  = tableOf[Message]("messages")
 	nodeStatsTable = tableOf[NodeStat]("node_stats")
 	pipesTable     = tableOf[Pipe]("pipes")
 	eventsTable    = tableOf[Event]("events")

@@ -76,6 +76,13 @@ func TestFormat1IsMigrated(t *testing.T) {
 	if err != nil || len(pipes) != 0 {
 		t.Errorf("pipes %+v, %v", pipes, err)
 	}
+	flows, err := r.Flows(ctx, Filter{})
+	if err != nil || len(flows) != 2 || flows[0].Role != "" || flows[0].Peer.OK || flows[0].Messages.OK || flows[0].MOS.OK {
+		t.Errorf("flows %+v, %v", flows, err)
+	}
+	if err := r.Messages(ctx, runs[0].ID, func(m *Message) error { return fmt.Errorf("%+v", m) }); err != nil {
+		t.Errorf("messages: %v", err)
+	}
 	samples := 0
 	if err := r.Samples(ctx, runs[0].ID, func(*Sample) error { samples++; return nil }); err != nil || samples != 5 {
 		t.Errorf("%d samples, %v", samples, err)
@@ -97,6 +104,60 @@ func TestFormat1IsMigrated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := counts(t, w); n["runs"] != 3 || n["pipes"] != 2 {
+		t.Errorf("rows: %v", n)
+	}
+	integrity(t, w)
+}
+
+// A database of format 2 becomes one of format 3; what it holds is as it was.
+func TestFormat2IsMigrated(t *testing.T) {
+	ctx := context.Background()
+	path := oldDatabase(t, "format2")
+	if v, err := inspect(ctx, path, path); err != nil || v != 2 {
+		t.Fatalf("the file has format %d, %v: it tests nothing", v, err)
+	}
+	r, err := OpenRead(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type content struct {
+		Campaigns []Campaign
+		Runs      []Run
+		Flows     []Flow
+		Pipes     []Pipe
+		Samples   []Sample
+	}
+	read := func(s *Store) (c content) {
+		t.Helper()
+		var errs [5]error
+		c.Campaigns, errs[0] = s.Campaigns(ctx)
+		c.Runs, errs[1] = s.Runs(ctx, Filter{})
+		c.Flows, errs[2] = s.Flows(ctx, Filter{})
+		c.Pipes, errs[3] = s.Pipes(ctx, Filter{})
+		errs[4] = s.Samples(ctx, 1, func(smp *Sample) error { c.Samples = append(c.Samples, *smp); return nil })
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	before := read(r)
+	if n := len(before.Flows); n != 2 || len(before.Samples) != 5 || len(before.Pipes) != 4 || !before.Campaigns[1].Batch.OK || before.Flows[0].Counters["vbsyn"] != 2 || before.Flows[0].Messages.OK {
+		t.Errorf("read as it is: %+v", before)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w := open(t, path)
+	if from, to, ok := w.Migrated(); !ok || from != 2 || to != formatVersion() {
+		t.Errorf("migrated: %d to %d, %v", from, to, ok)
+	}
+	if after := read(w); !reflect.DeepEqual(after, before) {
+		t.Errorf("after the migration\n%+v\nbefore\n%+v", after, before)
+	}
+	if err := w.SaveRun(ctx, record(1, 3, 5)); err != nil {
+		t.Fatal(err)
+	}
+	if n := counts(t, w); n["runs"] != 3 || n["messages"] != 2 {
 		t.Errorf("rows: %v", n)
 	}
 	integrity(t, w)

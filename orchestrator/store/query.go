@@ -227,6 +227,27 @@ func (s *Store) Samples(ctx context.Context, runID int64, f func(*Sample) error)
 	return s.wrap("read samples", rows.Err())
 }
 
+// Messages calls f with every message of one run, ordered by flow and number, and
+// stops at the first error. The message is only valid during the call: a run may
+// have a million of them.
+func (s *Store) Messages(ctx context.Context, runID int64, f func(*Message) error) error {
+	rows, err := s.r.QueryxContext(ctx, "SELECT * FROM messages WHERE run_id = ? ORDER BY flow, message", runID)
+	if err != nil {
+		return s.wrap("read messages", err)
+	}
+	defer rows.Close()
+	var m Message
+	for rows.Next() {
+		if err := rows.StructScan(&m); err != nil {
+			return s.wrap("read messages", err)
+		}
+		if err := f(&m); err != nil {
+			return err
+		}
+	}
+	return s.wrap("read messages", rows.Err())
+}
+
 // SourceRTTs returns for each flow of a run the mean of the smoothed round-trip
 // times, in µs, that its source's samples hold within the measured interval. A
 // flow without such samples is not in it.

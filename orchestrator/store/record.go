@@ -154,6 +154,22 @@ type Flow struct {
 	Counters      Counters     `db:"counters"`
 	Status        FlowStatus   `db:"status"`
 	Error         string       `db:"error"`
+	// Role is the half that the flow is of a web exchange (responses, requests), ""
+	// for none; Peer is the flow of the other half.
+	Role string     `db:"role"`
+	Peer Opt[int64] `db:"peer"`
+	DSCP Opt[int64] `db:"dscp"` // of its packets; missing where the transport chooses
+	// Of a workload of messages, those that became ready in the measured interval:
+	// how many there were, how many of them were delivered by the end of the run,
+	// and quantiles of the delays of these (missing without any).
+	Messages          Opt[int64] `db:"messages"`
+	MessagesDelivered Opt[int64] `db:"messages_delivered"`
+	DelayP50Us        Opt[int64] `db:"delay_p50_us"`
+	DelayP95Us        Opt[int64] `db:"delay_p95_us"`
+	DelayP99Us        Opt[int64] `db:"delay_p99_us"`
+	// RFactor and MOS say how a listener would judge a voip flow (ITU-T G.107).
+	RFactor Opt[float64] `db:"r_factor"`
+	MOS     Opt[float64] `db:"mos"`
 }
 
 // StarvedBelow tells that the flow was starved: its goodput was measured and is
@@ -201,6 +217,21 @@ type Sample struct {
 	BlocksWithheld  Opt[int64]   `db:"blocks_withheld"`   // Hop: senders that wait for a grant here
 	DataFrames      Opt[int64]   `db:"data_frames"`       // Hop, cumulative, repeats included
 	ControlFrames   Opt[int64]   `db:"control_frames"`    // Hop, cumulative
+	BlocksInFlight  Opt[int64]   `db:"blocks_in_flight"`  // Hop: under way between source and destination, at the source
+	GrantsWithheld  Opt[int64]   `db:"grants_withheld"`   // Hop, cumulative: requests that had to wait here for a grant
+	Tokens          Opt[int64]   `db:"tokens"`            // Hop, cumulative: VBSYN sent
+	Datagrams       Opt[int64]   `db:"datagrams"`         // UDP, cumulative: sent at the source, received at the destination
+	Refused         Opt[int64]   `db:"datagrams_refused"` // UDP, cumulative: the source's queue was full
+}
+
+// Message is what became of one message of a flow.
+type Message struct {
+	RunID   int64      `db:"run_id"`
+	Flow    int        `db:"flow"`
+	Message int        `db:"message"` // from 0, in the order in which they became ready
+	Size    int64      `db:"size_bytes"`
+	ReadyUs int64      `db:"ready_us"` // since the start of the run
+	DelayUs Opt[int64] `db:"delay_us"` // until all of it was delivered; missing when it was not by the end of the run
 }
 
 // ACAll is the access category of the row that sums up a whole node.
@@ -288,6 +319,7 @@ type RunRecord struct {
 	Links     []Link
 	Flows     []Flow
 	Samples   []Sample
+	Messages  []Message
 	NodeStats []NodeStat
 	Pipes     []Pipe
 	Events    []Event

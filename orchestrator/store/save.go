@@ -115,6 +115,7 @@ func (s *Store) SaveRun(ctx context.Context, rec *RunRecord) error {
 			func() error { return insertMany(ctx, tx, linksTable, rec.Links, nil) },
 			func() error { return insertMany(ctx, tx, flowsTable, rec.Flows, nil) },
 			func() error { return insertMany(ctx, tx, samplesTable, rec.Samples, keyOrder(rec.Samples)) },
+			func() error { return insertMany(ctx, tx, messagesTable, rec.Messages, messageOrder(rec.Messages)) },
 			func() error { return insertMany(ctx, tx, nodeStatsTable, rec.NodeStats, nil) },
 			func() error { return insertMany(ctx, tx, pipesTable, rec.Pipes, nil) },
 			func() error { return insertMany(ctx, tx, eventsTable, rec.Events, nil) },
@@ -143,6 +144,20 @@ func keyOrder(samples []Sample) []int {
 	return order
 }
 
+// messageOrder is the order of the messages' primary key.
+func messageOrder(messages []Message) []int {
+	before := func(a, b Message) int { return cmp.Or(cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Message, b.Message)) }
+	if slices.IsSortedFunc(messages, before) {
+		return nil
+	}
+	order := make([]int, len(messages))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return before(messages[i], messages[j]) })
+	return order
+}
+
 func (rec *RunRecord) setID(id int64) {
 	rec.Run.ID = id
 	for i := range rec.Nodes {
@@ -156,6 +171,9 @@ func (rec *RunRecord) setID(id int64) {
 	}
 	for i := range rec.Samples {
 		rec.Samples[i].RunID = id
+	}
+	for i := range rec.Messages {
+		rec.Messages[i].RunID = id
 	}
 	for i := range rec.NodeStats {
 		rec.NodeStats[i].RunID = id

@@ -12,7 +12,7 @@ import (
 func counts(t *testing.T, s *Store) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	for _, tab := range []string{"runs", "nodes", "links", "flows", "samples", "node_stats", "pipes", "events", "artifacts"} {
+	for _, tab := range []string{"runs", "nodes", "links", "flows", "samples", "messages", "node_stats", "pipes", "events", "artifacts"} {
 		var n int
 		if err := s.r.Get(&n, "SELECT count(*) FROM "+tab); err != nil {
 			t.Fatal(err)
@@ -275,4 +275,32 @@ func TestGoodputOfPartOfTheInterval(t *testing.T) {
 	if err := s.SaveRun(t.Context(), rec); err != nil {
 		t.Error(err)
 	}
+}
+
+// A run with as many messages as one may have; ns/message is what matters.
+func BenchmarkSaveMessages(b *testing.B) {
+	const n = 1_000_000
+	ctx := context.Background()
+	s, err := Open(ctx, filepath.Join(b.TempDir(), "r.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	c := &Campaign{Name: "x", Backend: "sim", FileText: "x"}
+	if _, err := s.CreateCampaign(ctx, c); err != nil {
+		b.Fatal(err)
+	}
+	rep := 0
+	for b.Loop() {
+		rep++
+		rec := record(c.ID, rep, 0)
+		rec.Messages = make([]Message, n)
+		for i := range rec.Messages {
+			rec.Messages[i] = Message{Message: i, Size: 1400, ReadyUs: int64(i) * 300, DelayUs: Some(int64(i % 7001))}
+		}
+		if err := s.SaveRun(ctx, rec); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/message")
 }

@@ -41,7 +41,10 @@ func record(campaignID int64, rep, n int) *RunRecord {
 		Nodes: []Node{{Node: 0, Name: "n01", Address: "10.77.0.1", XM: Some(0.0), YM: Some(1.5)}, {Node: 1, Name: "n02", Address: "10.77.0.2", Wired: true, Bridge: true}},
 		Links: []Link{{Src: 0, Dst: 1, Delivery: Some(0.9), ETX: Some(1.2), Routed: true, Measured: "model"}},
 		Flows: []Flow{{Flow: 0, Transport: "hop", Workload: "continual", Src: 0, Dst: 1, Hops: 1, Path: Path{0, 1}, StopS: 35, Bytes: bytes,
-			GoodputBps: Goodput(bytes, 30), Blocks: Some[int64](4), Counters: Counters{"vbsyn": 2}, Status: FlowOK}},
+			GoodputBps: Goodput(bytes, 30), Blocks: Some[int64](4), Counters: Counters{"vbsyn": 2}, Status: FlowOK,
+			Role: "responses", Peer: Some[int64](1), DSCP: Some[int64](46), Messages: Some[int64](9), MessagesDelivered: Some[int64](8), DelayP50Us: Some[int64](5), DelayP99Us: Some[int64](7),
+			RFactor: Some(82.5), MOS: Some(4.1)}},
+		Messages:  []Message{{Message: 1, Size: 20, ReadyUs: 5_000_000, DelayUs: Some[int64](1)}, {Message: 0, Size: 1 << 40, ReadyUs: 4_999_999}},
 		NodeStats: []NodeStat{{Node: 0, AC: ACAll, AirtimeTxUs: Some[int64](1), AirtimeIdleUs: Some[int64](0)}, {Node: 0, AC: "BK", Attempts: Some[int64](7)}},
 		Pipes: []Pipe{{Pipe: 0, Src: 0, Dst: 1, Interface: "eth0", RateBps: Some[int64](10e6), DelayUs: Some[int64](20_000), QueuePackets: Some[int64](100), Loss: Some(0.01),
 			Setting: "jitter normal 2ms", Entered: Some[int64](900), DropsQueue: Some[int64](3), BusyUs: Some[int64](1 << 40), QueueMeanPackets: Some(1.5)},
@@ -94,6 +97,9 @@ func TestWhatWasSavedIsRead(t *testing.T) {
 	var samples []Sample
 	err = s.Samples(ctx, run.ID, func(smp *Sample) error { samples = append(samples, *smp); return nil })
 	compare(t, "samples", rec.Samples)(samples, err)
+	var messages []Message
+	err = s.Messages(ctx, run.ID, func(m *Message) error { messages = append(messages, *m); return nil })
+	compare(t, "messages", []Message{rec.Messages[1], rec.Messages[0]})(messages, err) // by number
 	var sum, n int64
 	err = s.Delivered(ctx, run.ID, func(flow int, tUs, bytes int64) {
 		if flow != 0 || tUs != n*100_000 {
@@ -128,7 +134,7 @@ func TestTypesMatchTables(t *testing.T) {
 		all []string
 	}{
 		{campaignsTable, []string{"id"}}, {runsTable, []string{"id", "valid"}}, {nodesTable, nil}, {linksTable, nil}, {flowsTable, nil},
-		{samplesTable, nil}, {nodeStatsTable, nil}, {pipesTable, nil}, {eventsTable, nil}, {artifactsTable, nil},
+		{samplesTable, nil}, {messagesTable, nil}, {nodeStatsTable, nil}, {pipesTable, nil}, {eventsTable, nil}, {artifactsTable, nil},
 	} {
 		var cols []string
 		if err := s.r.Select(&cols, "SELECT name FROM pragma_table_xinfo(?)", c.name); err != nil {

@@ -1,4 +1,4 @@
--- What migration 0002 adds, laid over a file of format 1.
+-- What migrations 0002 and 0003 add, laid over a file of format 1.
 CREATE TEMP VIEW nodes AS SELECT *, 0 AS wired, 0 AS bridge FROM main.nodes;
 CREATE TEMP VIEW campaigns AS SELECT *, NULL AS batch FROM main.campaigns;
 CREATE TEMP VIEW pipes AS SELECT
@@ -7,3 +7,10 @@ CREATE TEMP VIEW pipes AS SELECT
   NULL AS delivered_packets, NULL AS delivered_bytes, NULL AS lost_packets, NULL AS drops_queue, NULL AS duplicates,
   NULL AS held_back, NULL AS busy_us, NULL AS queue_max_packets, NULL AS queue_mean_packets
   WHERE 0;
+CREATE TEMP VIEW messages AS SELECT
+  NULL AS run_id, NULL AS flow, NULL AS message, NULL AS size_bytes, NULL AS ready_us, NULL AS delay_us
+  WHERE 0;
+CREATE TEMP VIEW flows AS SELECT *, '' AS role, NULL AS peer, NULL AS dscp, NULL AS messages, NULL AS messages_delivered,
+  NULL AS delay_p50_us, NULL AS delay_p95_us, NULL AS delay_p99_us, NULL AS r_factor, NULL AS mos FROM main.flows;
+CREATE TEMP VIEW samples AS SELECT *, NULL AS blocks_in_flight, NULL AS grants_withheld, NULL AS tokens, NULL AS datagrams, NULL AS datagrams_refused
+  FROM main.samples;

@@ -1,0 +1,8 @@
+-- What migration 0003 adds, laid over a file of format 2.
+CREATE TEMP VIEW messages AS SELECT
+  NULL AS run_id, NULL AS flow, NULL AS message, NULL AS size_bytes, NULL AS ready_us, NULL AS delay_us
+  WHERE 0;
+CREATE TEMP VIEW flows AS SELECT *, '' AS role, NULL AS peer, NULL AS dscp, NULL AS messages, NULL AS messages_delivered,
+  NULL AS delay_p50_us, NULL AS delay_p95_us, NULL AS delay_p99_us, NULL AS r_factor, NULL AS mos FROM main.flows;
+CREATE TEMP VIEW samples AS SELECT *, NULL AS blocks_in_flight, NULL AS grants_withheld, NULL AS tokens, NULL AS datagrams, NULL AS datagrams_refused
+  FROM main.samples;

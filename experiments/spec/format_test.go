@@ -19,7 +19,7 @@ func init() {
 		reflect.TypeFor[Flow](), reflect.TypeFor[Pair](), reflect.TypeFor[Workload](), reflect.TypeFor[Transports](), reflect.TypeFor[HopOptions](), reflect.TypeFor[TCPOptions](),
 		reflect.TypeFor[RelayOptions](), reflect.TypeFor[UDPOptions](), reflect.TypeFor[BundleOptions](), reflect.TypeFor[IperfOptions](), reflect.TypeFor[ExecOptions](), reflect.TypeFor[Limits](),
 		reflect.TypeFor[Pipe](), reflect.TypeFor[Direction](), reflect.TypeFor[Jitter](), reflect.TypeFor[PipeLoss](), reflect.TypeFor[PipeQueue](), reflect.TypeFor[Reorder](),
-		reflect.TypeFor[PipeTrace](), reflect.TypeFor[PipeChange](),
+		reflect.TypeFor[PipeTrace](), reflect.TypeFor[PipeChange](), reflect.TypeFor[Change](), reflect.TypeFor[Cycle](),
 	} {
 		tables[t.Name()] = t
 	}
@@ -71,6 +71,8 @@ func cell(f field, t reflect.Type) string {
 		return "a list of words"
 	case reflect.TypeFor[Ends](), reflect.TypeFor[Interfaces]():
 		return "a list of two names"
+	case reflect.TypeFor[Path]():
+		return "`chain`, or a list of names"
 	case reflect.TypeFor[PipeLoss]():
 		return "a share, or a mapping"
 	case reflect.TypeFor[[]Backend]():

@@ -68,7 +68,7 @@ func generateSchema(t *testing.T) []byte {
 func fieldComments(t *testing.T) map[string]string {
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, name := range []string{"types.go", "pipe.go", "flow.go", "workload.go", "transport.go"} {
+	for _, name := range []string{"types.go", "pipe.go", "changes.go", "flow.go", "workload.go", "transport.go"} {
 		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -185,6 +185,9 @@ func (g *generator) value(t reflect.Type, f field) object {
 			pattern = interfaceRegexp
 		}
 		return object{"type": "array", "minItems": 2, "maxItems": 2, "items": orVariable(object{"type": "string", "pattern": pattern})}
+	case reflect.TypeFor[Path]():
+		return object{"anyOf": []any{object{"const": "chain"},
+			object{"type": "array", "minItems": 2, "maxItems": MaxFlows, "items": orVariable(object{"type": "string", "pattern": nameRegexp})}}}
 	case reflect.TypeFor[PipeLoss]():
 		return object{"anyOf": []any{unitPattern(field{min: "0%"}, "%"), g.ref(t)}}
 	case reflect.TypeFor[Pairs]():

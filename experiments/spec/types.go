@@ -82,6 +82,8 @@ type Topology struct {
 	Links []Link `key:"links"`
 	// Pipes lists the wired links between nodes.
 	Pipes []Pipe `key:"pipes"`
+	// Changes lists what happens to radio links and nodes while the network runs.
+	Changes []Change `key:"changes"`
 	// Import reads nodes and links from a file of another tool.
 	Import *Import `key:"import"`
 	// Inventory names the file that lists real nodes.

@@ -100,6 +100,7 @@ func (k *check) topology() {
 	k.nodes(t)
 	k.pipes(t)
 	k.bridges(t)
+	k.changes(t)
 }
 
 func (k *check) generate(g *Generate) {

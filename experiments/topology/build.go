@@ -27,6 +27,9 @@ func Build(c *spec.Config, repetition int) (*Topology, error) {
 	if err := t.pipes(c); err != nil {
 		return nil, err
 	}
+	if err := t.changes(c); err != nil {
+		return nil, err
+	}
 	g := c.Topology.Generate
 	switch {
 	case g == nil:

@@ -16,7 +16,7 @@ func (t *Topology) candidates(f *spec.Flow) [][]pair {
 	for i := range t.Nodes {
 		for j := range t.Nodes {
 			h := t.Routes.Hops(i, j)
-			if h < 1 {
+			if h < 1 || t.endless(i) || t.endless(j) {
 				continue
 			}
 			k := 0

@@ -90,11 +90,12 @@ func (t *Topology) histogramText() string {
 }
 
 // Summary describes the network in a few lines for people: its Figures, its
-// wires and its bridges.
+// wires, its bridges and its changes.
 func (t *Topology) Summary() string {
 	var b strings.Builder
 	b.WriteString(t.Figures())
 	t.describePipes(&b)
+	t.describeChanges(&b)
 	return b.String()
 }
 

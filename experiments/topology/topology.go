@@ -21,6 +21,10 @@ type Topology struct {
 	Pipes  []Pipe     // wired links
 	layer  *layer     // where there are pipes or bridges
 
+	Changes   []Change // what happens to radio links and nodes in a run, in the order of time
+	switched  []int    // nodes that are switched off in its course
+	described []string // the same changes as the file has them
+
 	// What a medium is made from: wifi.NewChannel(ChannelSeed, Radio, MAC,
 	// Positions(), Mute()...), or wifi.NewMatrixChannel(Delivery, nil, nil) where the
 	// links are listed.

@@ -216,6 +216,13 @@ func (c *Channel) Senses(i, j int) bool {
 	return l != nil && l.sense >= c.senseAt
 }
 
+// Notices reports whether what i transmits does anything at j: is received, sensed,
+// or interferes.
+func (c *Channel) Notices(j, i int) bool {
+	_, l := c.find(i, j)
+	return l != nil
+}
+
 // RxPower returns the power of i's transmissions at j. In the disk and matrix
 // models powers are relative to the decoding threshold, which is 0 dBm there.
 func (c *Channel) RxPower(i, j int) vtime.DBm {

@@ -24,6 +24,7 @@ func (p *Plan) Warnings() []string {
 	}
 	w = append(w, pipeWarnings(p.Experiment.Points())...)
 	w = append(w, p.windowWarnings()...)
+	w = append(w, p.changeWarnings()...)
 	if len(p.Runs) > 0 {
 		if total := p.WallTime(0); total > 24*time.Hour {
 			w = append(w, fmt.Sprintf("the plan needs %v of real time on netns: consider fewer repetitions, or --backend sim", total.Round(time.Hour)))

@@ -21,7 +21,7 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 	if s.Side == proto.Destination {
 		row.DeliveredBytes = store.Some(int64(s.Delivered))
 	}
-	isHop := s.BlocksHeld > 0 || s.BlocksDone > 0 || s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0
+	isHop := knowsHop(s)
 	if s.Side == proto.Source || s.Sent > 0 {
 		row.SentBytes = store.Some(int64(s.Sent))
 		if s.CwndPackets > 0 || isHop { // datagrams are never repeated
@@ -31,7 +31,7 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 	if s.CwndPackets > 0 { // a TCP connection's sender
 		tcpColumns(row, s)
 	}
-	if s.Side == proto.Relay && (s.Held > 0 || s.CwndPackets > 0) {
+	if s.Side == proto.Relay && (s.Held > 0 || s.CwndPackets > 0) || isHop || s.Held > 0 {
 		row.HeldBytes = store.Some(int64(s.Held))
 	}
 	if s.SRTT > 0 {
@@ -42,11 +42,43 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 		row.MinRTTUs = store.Some(int64(s.MinRTT) / 1000)
 	}
 	if isHop {
-		row.BlocksHeld = store.Some(s.BlocksHeld)
-		row.BlocksDone = store.Some(s.BlocksDone)
-		row.BlocksWithheld = store.Some(s.Withheld)
-		row.DataFrames = store.Some(s.DataFrames)
-		row.ControlFrames = store.Some(s.ControlFrames)
+		hopColumns(row, s)
+	}
+	datagramColumns(row, s)
+}
+
+// knowsHop tells that a sample is one of Hop's: a node that has done anything for
+// the flow counts something.
+func knowsHop(s *proto.Sample) bool {
+	return s.BlocksHeld > 0 || s.BlocksDone > 0 || s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0 || s.BlocksUnacked > 0
+}
+
+func hopColumns(row *store.Sample, s *proto.Sample) {
+	row.BlocksHeld = store.Some(s.BlocksHeld)
+	row.BlocksDone = store.Some(s.BlocksDone)
+	row.BlocksWithheld = store.Some(s.Withheld)
+	row.DataFrames = store.Some(s.DataFrames)
+	row.ControlFrames = store.Some(s.ControlFrames)
+	row.BlocksInFlight = store.Counted(s.BlocksInFlight)
+	row.BlocksCached = store.Counted(s.BlocksCached)
+	if s.Side == proto.Source {
+		row.BlocksUnacked = store.Counted(s.BlocksUnacked)
+	}
+	row.MicroBlocks = store.Counted(s.MicroBlocks)
+	row.GrantsWithheld = store.Counted(s.GrantsWithheld)
+	row.Blocked = store.Counted(s.Blocked)
+	row.Tokens = store.Counted(s.Tokens)
+}
+
+// datagramColumns are those of UDP: an end that has sent or received nothing
+// knows none of them.
+func datagramColumns(row *store.Sample, s *proto.Sample) {
+	if s.Side == proto.Source && (s.DatagramsSent > 0 || s.DatagramsRefused > 0) {
+		row.DatagramsSent, row.Refused = store.Counted(s.DatagramsSent), store.Counted(s.DatagramsRefused)
+	}
+	if s.Side == proto.Destination && s.Datagrams > 0 {
+		row.Datagrams, row.DatagramsLost = store.Counted(s.Datagrams), store.Counted(s.DatagramsLost)
+		row.Duplicates, row.Reordered = store.Counted(s.Duplicates), store.Counted(s.Reordered)
 	}
 }
 

@@ -201,7 +201,7 @@ type Sample struct {
 	RetransSegments Opt[int64]   `db:"retrans_segments"`
 	AckedBytes      Opt[int64]   `db:"acked_bytes"` // cumulative
 	NotSentBytes    Opt[int64]   `db:"not_sent_bytes"`
-	HeldBytes       Opt[int64]   `db:"held_bytes"` // in a relay's buffer
+	HeldBytes       Opt[int64]   `db:"held_bytes"` // held by the node, not yet reliably passed on
 	CwndPackets     Opt[float64] `db:"cwnd_packets"`
 	SsthreshPackets Opt[float64] `db:"ssthresh_packets"`
 	InFlightPackets Opt[float64] `db:"in_flight_packets"`
@@ -217,11 +217,19 @@ type Sample struct {
 	BlocksWithheld  Opt[int64]   `db:"blocks_withheld"`   // Hop: senders that wait for a grant here
 	DataFrames      Opt[int64]   `db:"data_frames"`       // Hop, cumulative, repeats included
 	ControlFrames   Opt[int64]   `db:"control_frames"`    // Hop, cumulative
-	BlocksInFlight  Opt[int64]   `db:"blocks_in_flight"`  // Hop: under way between source and destination, at the source
-	GrantsWithheld  Opt[int64]   `db:"grants_withheld"`   // Hop, cumulative: requests that had to wait here for a grant
-	Tokens          Opt[int64]   `db:"tokens"`            // Hop, cumulative: VBSYN sent
-	Datagrams       Opt[int64]   `db:"datagrams"`         // UDP, cumulative: sent at the source, received at the destination
-	Refused         Opt[int64]   `db:"datagrams_refused"` // UDP, cumulative: the source's queue was full
+	BlocksInFlight  Count        `db:"blocks_in_flight"`  // Hop: announced to the next hop and not acknowledged by it
+	BlocksCached    Count        `db:"blocks_cached"`     // Hop: passed on and kept
+	BlocksUnacked   Count        `db:"blocks_unacked"`    // Hop, source: not acknowledged end to end
+	MicroBlocks     Count        `db:"micro_blocks"`      // Hop, cumulative: sent with their BSYN
+	GrantsWithheld  Count        `db:"grants_withheld"`   // Hop, cumulative: BSYNs not answered because another block had the grant
+	Blocked         Count        `db:"blocked"`           // Hop, cumulative: BSYNs not answered because of backpressure or memory
+	Tokens          Count        `db:"tokens"`            // Hop, cumulative: VBSYNs sent
+	DatagramsSent   Count        `db:"datagrams_sent"`    // UDP, source, cumulative
+	Refused         Count        `db:"datagrams_refused"` // UDP, source, cumulative: the queue was full
+	Datagrams       Count        `db:"datagrams"`         // UDP, destination, cumulative, repeats not included
+	DatagramsLost   Count        `db:"datagrams_lost"`    // UDP, destination, cumulative: sent before the latest one that came, and not there
+	Duplicates      Count        `db:"duplicates"`        // UDP, destination, cumulative
+	Reordered       Count        `db:"reordered"`         // UDP, destination, cumulative
 }
 
 // Message is what became of one message of a flow.

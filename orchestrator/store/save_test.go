@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -274,6 +275,32 @@ func TestGoodputOfPartOfTheInterval(t *testing.T) {
 	f.GoodputBps = Goodput(f.Bytes, 10)
 	if err := s.SaveRun(t.Context(), rec); err != nil {
 		t.Error(err)
+	}
+}
+
+// A count is known or missing, 0 included, and is never negative.
+func TestCount(t *testing.T) {
+	var c Count
+	if n, ok := c.Get(); n != 0 || ok {
+		t.Errorf("the zero Count is %d, %v", n, ok)
+	}
+	for _, n := range []int64{0, 1, 1 << 62} {
+		var back Count
+		v, err := Counted(n).Value()
+		if err != nil || back.Scan(v) != nil || back != Counted(n) {
+			t.Errorf("%d became %v, %v", n, back, err)
+		}
+		if got, ok := back.Get(); got != n || !ok {
+			t.Errorf("%d is %d, %v", n, got, ok)
+		}
+	}
+	if v, err := c.Value(); v != nil || err != nil {
+		t.Errorf("missing is stored as %v, %v", v, err)
+	}
+	for _, bad := range []any{int64(-1), int64(math.MaxInt64), "x"} {
+		if err := c.Scan(bad); err == nil {
+			t.Errorf("%v is a count", bad)
+		}
 	}
 }
 

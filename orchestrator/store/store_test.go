@@ -53,7 +53,7 @@ func record(campaignID int64, rep, n int) *RunRecord {
 		Artifacts: []Artifact{{Kind: "pcap", Path: "a.pcap", SHA256: "00", Bytes: 3}},
 	}
 	for i := range n {
-		rec.Samples = append(rec.Samples, Sample{Side: SideDst, Node: 1, TUs: int64(i) * 100_000, DeliveredBytes: Some(int64(i) * 1000), CwndPackets: Some(float64(i) / 3)})
+		rec.Samples = append(rec.Samples, Sample{Side: SideDst, Node: 1, TUs: int64(i) * 100_000, DeliveredBytes: Some(int64(i) * 1000), CwndPackets: Some(float64(i) / 3), Tokens: Counted(int64(i))})
 	}
 	return rec
 }

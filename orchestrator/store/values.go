@@ -100,6 +100,40 @@ func (o *Opt[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// Count is an Opt of a number that is not negative, in half of the memory: a run
+// has millions of samples, each with more counters than its transport fills. The
+// zero Count is missing.
+type Count struct{ next int64 }
+
+// Counted returns a count that is known.
+func Counted(n int64) Count { return Count{max(n, 0) + 1} }
+
+// Get returns the count, and whether it is known.
+func (c Count) Get() (int64, bool) { return max(c.next-1, 0), c.next > 0 }
+
+// Value implements driver.Valuer.
+func (c Count) Value() (driver.Value, error) {
+	if c.next == 0 {
+		return nil, nil
+	}
+	return c.next - 1, nil
+}
+
+// Scan implements sql.Scanner.
+func (c *Count) Scan(src any) error {
+	var o Opt[int64]
+	if err := o.Scan(src); err != nil {
+		return err
+	}
+	if *c = (Count{}); o.OK {
+		if o.V < 0 || o.V == math.MaxInt64 {
+			return fmt.Errorf("store: %d where a count belongs", o.V)
+		}
+		*c = Counted(o.V)
+	}
+	return nil
+}
+
 // Seed is the seed of a campaign or of a run. It is stored as decimal text,
 // because SQLite's integers end at 2^63-1 and a seed may use all 64 bits.
 type Seed uint64

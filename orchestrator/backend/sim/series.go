@@ -39,7 +39,7 @@ type place struct {
 const relayEvery = vtime.Second
 
 // maxSamples bounds the samples of a run: they lie in memory until the run is
-// stored, 488 B each (1 GB), and a campaign may hold twice as many runs as it
+// stored, 512 B each (1 GB), and a campaign may hold twice as many runs as it
 // has processors.
 const maxSamples = 2_000_000
 

@@ -23,8 +23,17 @@ ALTER TABLE flows ADD COLUMN delay_p99_us       INTEGER;
 ALTER TABLE flows ADD COLUMN r_factor           REAL CHECK (r_factor BETWEEN 0 AND 100);
 ALTER TABLE flows ADD COLUMN mos                REAL CHECK (mos BETWEEN 1 AND 5);
 
+-- What Hop and UDP know over time.
 ALTER TABLE samples ADD COLUMN blocks_in_flight  INTEGER;
+ALTER TABLE samples ADD COLUMN blocks_cached     INTEGER;
+ALTER TABLE samples ADD COLUMN blocks_unacked    INTEGER;
+ALTER TABLE samples ADD COLUMN micro_blocks      INTEGER;
 ALTER TABLE samples ADD COLUMN grants_withheld   INTEGER;
+ALTER TABLE samples ADD COLUMN blocked           INTEGER;
 ALTER TABLE samples ADD COLUMN tokens            INTEGER;
-ALTER TABLE samples ADD COLUMN datagrams         INTEGER;
+ALTER TABLE samples ADD COLUMN datagrams_sent    INTEGER;
 ALTER TABLE samples ADD COLUMN datagrams_refused INTEGER;
+ALTER TABLE samples ADD COLUMN datagrams         INTEGER;
+ALTER TABLE samples ADD COLUMN datagrams_lost    INTEGER;
+ALTER TABLE samples ADD COLUMN duplicates        INTEGER;
+ALTER TABLE samples ADD COLUMN reordered         INTEGER;

@@ -12,5 +12,8 @@ CREATE TEMP VIEW messages AS SELECT
   WHERE 0;
 CREATE TEMP VIEW flows AS SELECT *, '' AS role, NULL AS peer, NULL AS dscp, NULL AS messages, NULL AS messages_delivered,
   NULL AS delay_p50_us, NULL AS delay_p95_us, NULL AS delay_p99_us, NULL AS r_factor, NULL AS mos FROM main.flows;
-CREATE TEMP VIEW samples AS SELECT *, NULL AS blocks_in_flight, NULL AS grants_withheld, NULL AS tokens, NULL AS datagrams, NULL AS datagrams_refused
+CREATE TEMP VIEW samples AS SELECT *,
+  NULL AS blocks_in_flight, NULL AS blocks_cached, NULL AS blocks_unacked, NULL AS micro_blocks, NULL AS grants_withheld,
+  NULL AS blocked, NULL AS tokens, NULL AS datagrams_sent, NULL AS datagrams_refused, NULL AS datagrams, NULL AS datagrams_lost,
+  NULL AS duplicates, NULL AS reordered
   FROM main.samples;

@@ -59,6 +59,7 @@ type block struct {
 	base    BlockID
 	sent    vtime.Time  // the source's clock at the first announcement
 	buf     []byte      // nil while only requested
+	loan    *loan       // of buf's bytes; nil: it never lent any
 	own     vtime.Bytes // what it adds to Node.ownBytes: source's blocks
 	owes    uint8       // oweBSYN …
 
@@ -197,7 +198,7 @@ func (n *Node) allocate(b *block, force bool) bool {
 	n.memory += classSize(class)
 	n.stats.MemoryPeak = max(n.stats.MemoryPeak, n.memory)
 	if free := n.buffers[class]; len(free) > 0 {
-		b.buf = free[len(free)-1][:b.size]
+		b.buf, b.loan = free[len(free)-1].buf[:b.size], free[len(free)-1].loan
 		n.buffers[class] = free[:len(free)-1]
 		return true
 	}
@@ -205,16 +206,23 @@ func (n *Node) allocate(b *block, force bool) bool {
 	return true
 }
 
+// spare is a free buffer.
+type spare struct {
+	buf  []byte
+	loan *loan
+}
+
 // freeBuffer returns the block's buffer to its class. A class keeps at most
-// as many free buffers as fill a quarter of the memory limit.
+// as many free buffers as fill a quarter of the memory limit. A buffer whose
+// bytes are lent to a message is left to the garbage collector instead.
 func (n *Node) freeBuffer(b *block) {
 	if b.buf == nil {
 		return
 	}
 	class := bufferClass(cap(b.buf))
 	n.memory -= classSize(class)
-	if vtime.Bytes(len(n.buffers[class])+1)*classSize(class) <= n.cfg.MemoryLimit/4 {
-		n.buffers[class] = append(n.buffers[class], b.buf[:0])
+	if lent := b.loan != nil && *b.loan > 0; !lent && vtime.Bytes(len(n.buffers[class])+1)*classSize(class) <= n.cfg.MemoryLimit/4 {
+		n.buffers[class] = append(n.buffers[class], spare{b.buf[:0], b.loan})
 	}
-	b.buf = nil
+	b.buf, b.loan = nil, nil
 }

@@ -146,8 +146,18 @@ func (f *flow) micro() (bytes vtime.Bytes, blocks int) {
 	return bytes, blocks
 }
 
-// lookup returns a flow known to the node, or nil.
-func (n *Node) lookup(key FlowKey) *flow { return n.index[key] }
+// lookup returns a flow known to the node, or nil. Packets come in bursts: most are
+// of the flow of the one before.
+func (n *Node) lookup(key FlowKey) *flow {
+	if f := n.looked; f != nil && f.key == key {
+		return f
+	}
+	f := n.index[key]
+	if f != nil {
+		n.looked = f
+	}
+	return f
+}
 
 // newFlow adds a flow; nil if the table is full of flows in use.
 func (n *Node) newFlow(now vtime.Time, key FlowKey, role Role) *flow {
@@ -187,6 +197,9 @@ func (n *Node) forget(f *flow) {
 		p.control.remove(func(c *controlItem) bool { return c.f == f })
 	}
 	delete(n.index, f.key)
+	if n.looked == f {
+		n.looked = nil
+	}
 	for i, x := range n.flows {
 		if x == f {
 			copy(n.flows[i:], n.flows[i+1:])

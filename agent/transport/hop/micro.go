@@ -27,17 +27,17 @@ func (n *Node) startMicro(now vtime.Time, b *block) {
 	n.enring(b)
 }
 
-// pollMicro takes the next data packet of the oldest micro-block.
-func (n *Node) pollMicro(now vtime.Time, p *port) (Packet, bool) {
+// pollMicro builds the next data packet of the oldest micro-block.
+func (n *Node) pollMicro(now vtime.Time, p *port) bool {
 	if p.micro.len() == 0 {
-		return Packet{}, false
+		return false
 	}
 	b := *p.micro.at(0)
-	pkt := n.sendData(now, b, Control)
+	n.sendData(now, b, Control)
 	if b.tx != txSending {
 		p.micro.pop()
 	}
-	return pkt, true
+	return true
 }
 
 // announcedMicro takes the BSYN (or VBSYN) of a micro-block that is not

@@ -12,8 +12,9 @@ type Node struct {
 	routes Routes
 	app    App
 
-	flows []*flow           // in the order in which they were met
-	index map[FlowKey]*flow // for look-ups only: never iterated
+	flows  []*flow           // in the order in which they were met
+	index  map[FlowKey]*flow // for look-ups only: never iterated
+	looked *flow             // the last one looked up
 
 	ports   []*port // by id; nil: not used so far
 	nowhere *port   // of what has no route just now
@@ -30,11 +31,13 @@ type Node struct {
 	ownBytes       vtime.Bytes // those of flows that begin here
 	oldest, newest *block      // cache
 	pool           []*block
-	buffers        [numClasses][][]byte
+	buffers        [numClasses][]spare
 
 	stats   NodeStats
 	in      message
-	scratch [maxPacket]byte
+	out     *Message // the one to build
+	built   Message  // that of Poll
+	scratch [MaxPacket]byte
 }
 
 // NewNode returns a node without flows, or an error for an invalid
@@ -93,6 +96,11 @@ func (n *Node) Receive(now vtime.Time, from NodeID, pkt []byte) {
 		n.stats.BadPackets++
 		return
 	}
+	n.receive(now, from, m)
+}
+
+// receive takes a well-formed message.
+func (n *Node) receive(now vtime.Time, from NodeID, m *message) {
 	if from == n.cfg.ID {
 		n.stats.Unexpected++
 		return

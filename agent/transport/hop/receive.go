@@ -242,16 +242,15 @@ func (n *Node) discard(b *block) {
 }
 
 // sendBACK builds the answer to the block's announcement.
-func (n *Node) sendBACK(b *block) (Packet, bool) {
-	h := header{typ: typeBACK, ttl: 1, key: b.f.key, block: b.id, attempt: b.rxAttempt, count: uint16(b.count), sent: b.sent}
+func (n *Node) sendBACK(b *block) bool {
+	m := n.outOf(b, typeBACK, Control)
+	m.To, m.attempt = b.from, b.rxAttempt
 	if b.viaToken {
-		h.flags = flagVirtual
+		m.flags = flagVirtual
 	}
-	pkt := n.scratch[:HeaderLen+(b.count+7)/8]
-	b.have.put(pkt[HeaderLen:], b.count)
-	seal(pkt, &h)
+	b.have.put(m.bitmap(), b.count)
 	b.f.stats.BACKs++
-	return Packet{To: b.from, Class: Control, Buf: pkt}, true
+	return true
 }
 
 // answerFull queues the answer to an announcement of a block that is

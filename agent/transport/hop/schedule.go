@@ -81,7 +81,7 @@ func (n *Node) reply(c controlItem) {
 
 // sendControl builds an owed message that was taken from the port; false if it
 // is not owed any more or has no route.
-func (n *Node) sendControl(now vtime.Time, p *port, c controlItem) (Packet, bool) {
+func (n *Node) sendControl(now vtime.Time, p *port, c *controlItem) bool {
 	switch c.kind {
 	case sendBSYN:
 		c.b.owes &^= oweBSYN
@@ -96,41 +96,36 @@ func (n *Node) sendControl(now vtime.Time, p *port, c controlItem) (Packet, bool
 		return n.sendE2E(c.f)
 	}
 	p.replies--
-	to := c.to
-	size := 0
+	m := n.out
+	m.To, m.Class, m.header, m.data = c.to, Control, c.hdr, nil
 	switch c.kind {
 	case sendFull:
-		size = (int(c.hdr.count) + 7) / 8
-		putFull(n.scratch[HeaderLen:], int(c.hdr.count))
+		putFull(m.bitmap(), int(c.hdr.count))
 	case sendWait:
-		size = (int(c.hdr.count) + 7) / 8
-		clear(n.scratch[HeaderLen : HeaderLen+size])
+		clear(m.bitmap())
 	case forwardE2E:
 		next, ok := n.routes.NextHop(c.hdr.key.Src)
 		if !ok {
 			n.stats.NoRoute++
-			return Packet{}, false
+			return false
 		}
-		to, size = next, e2eLen
-		putE2E(n.scratch[HeaderLen:], c.cum, c.sack)
+		m.To, m.cum, m.sack = next, c.cum, c.sack
 	}
-	pkt := n.scratch[:HeaderLen+size]
-	seal(pkt, &c.hdr)
-	return Packet{To: to, Class: Control, Buf: pkt}, true
+	return true
 }
 
-// Poll returns the next packet to send now; false if there is none or no
+// poll builds the next message to send now in n.out; false if there is none or no
 // queue takes one. The ports take turns by packets, so that one whose queue
 // never fills leaves the others their chance.
-func (n *Node) Poll(now vtime.Time) (Packet, bool) {
+func (n *Node) poll(now vtime.Time) bool {
 	for {
 		n.moved = false
 		for i := 0; i < len(n.active); {
 			k := (n.turn + i) % len(n.active)
 			p := n.active[k]
-			if pkt, ok := n.pollPort(now, p); ok {
+			if n.pollPort(now, p) {
 				n.turn = k + 1
-				return pkt, true
+				return true
 			}
 			if !p.idle() {
 				i++
@@ -143,21 +138,21 @@ func (n *Node) Poll(now vtime.Time) (Packet, bool) {
 			}
 		}
 		if !n.moved {
-			return Packet{}, false
+			return false
 		}
 	}
 }
 
-// pollPort returns the port's next packet: control first, then micro-blocks,
+// pollPort builds the port's next message: control first, then micro-blocks,
 // then one txop of data per flow, round robin (paper §3.5).
-func (n *Node) pollPort(now vtime.Time, p *port) (Packet, bool) {
+func (n *Node) pollPort(now vtime.Time, p *port) bool {
 	if p == n.nowhere {
 		for p.control.len() > 0 {
 			if c := p.control.pop(); !n.elsewhere(p, &c) {
-				n.sendControl(now, p, c) // which notes that there is no route
+				n.sendControl(now, p, &c) // which notes that there is no route
 			}
 		}
-		return Packet{}, false
+		return false
 	}
 	if p.control.len() > 0 || p.micro.len() > 0 {
 		for n.room(now, p, Control) {
@@ -166,23 +161,23 @@ func (n *Node) pollPort(now vtime.Time, p *port) (Packet, bool) {
 				if n.elsewhere(p, &c) {
 					continue
 				}
-				if pkt, ok := n.sendControl(now, p, c); ok {
-					return n.give(now, p, pkt)
+				if n.sendControl(now, p, &c) {
+					return n.give(now, p)
 				}
 				continue
 			}
 			if p.wire && !n.room(now, p, Data) {
 				break
 			}
-			if pkt, ok := n.pollMicro(now, p); ok {
-				return n.give(now, p, pkt)
+			if n.pollMicro(now, p) {
+				return n.give(now, p)
 			}
 			break
 		}
 	}
 	for p.ring.len() > 0 && !n.paused(now, p) && n.room(now, p, Data) {
-		if pkt, ok := n.pollData(now, p); ok {
-			return n.give(now, p, pkt)
+		if n.pollData(now, p) {
+			return n.give(now, p)
 		}
 	}
 	if p.draining.len() > 0 {
@@ -194,24 +189,25 @@ func (n *Node) pollPort(now vtime.Time, p *port) (Packet, bool) {
 		}
 	}
 	n.lookAgain(now, p)
-	return Packet{}, false
+	return false
 }
 
-// give counts the packet as handed to the port.
-func (n *Node) give(now vtime.Time, p *port, pkt Packet) (Packet, bool) {
-	pkt.Port = p.id
-	p.queue(pkt.Class).give(now)
-	if pkt.Class == Control {
+// give counts the message as handed to the port.
+func (n *Node) give(now vtime.Time, p *port) bool {
+	m := n.out
+	m.Port = p.id
+	p.queue(m.Class).give(now)
+	if m.Class == Control {
 		n.stats.ControlSent++
 	} else {
 		n.stats.DataSent++
 	}
-	return pkt, true
+	return true
 }
 
-// pollData takes the next data packet of the port's round robin; false if the
+// pollData builds the next data packet of the port's round robin; false if the
 // flow whose turn it is has none, which leaves the ring.
-func (n *Node) pollData(now vtime.Time, p *port) (Packet, bool) {
+func (n *Node) pollData(now vtime.Time, p *port) bool {
 	f := *p.ring.at(0)
 	var b *block
 	for _, x := range f.blocks {
@@ -223,41 +219,39 @@ func (n *Node) pollData(now vtime.Time, p *port) (Packet, bool) {
 	if b == nil {
 		p.ring.pop()
 		n.endTxop(p)
-		return Packet{}, false
+		return false
 	}
-	pkt := n.sendData(now, b, Data)
+	n.sendData(now, b, Data)
 	if p.credit--; p.credit <= 0 {
 		n.endTxop(p)
 		p.ring.push(p.ring.pop())
 	}
-	return pkt, true
+	return true
 }
 
 // sendData builds the next packet of the block's round. The last one of the
 // round puts the block into the draining list.
-func (n *Node) sendData(now vtime.Time, b *block, c Class) Packet {
+func (n *Node) sendData(now vtime.Time, b *block, c Class) {
 	i := b.todo.next(b.cursor)
 	b.todo.del(i)
 	b.ntodo--
 	b.cursor = i + 1
-	h := header{typ: typeData, ttl: 1, key: b.f.key, block: b.id, attempt: b.attempt,
-		seq: uint16(i), count: uint16(b.count), sent: b.sent}
+	m := n.outOf(b, typeData, c)
+	m.To, m.attempt, m.seq = b.next, b.attempt, uint16(i)
 	if b.micro {
-		h.flags = flagMicro
+		m.flags = flagMicro
 	}
-	pkt := n.scratch[:HeaderLen+b.length(i)]
-	copy(pkt[HeaderLen:], b.buf[b.offset(i):])
-	seal(pkt, &h)
+	from, size := b.offset(i), b.length(i)
+	m.lend(b, b.buf[from:from+size])
 	s := &b.f.stats
 	s.PacketsSent++
-	s.BytesSent += vtime.Bytes(b.length(i))
+	s.BytesSent += vtime.Bytes(size)
 	if b.round > 1 {
 		s.Retransmitted++
 	}
 	if b.ntodo == 0 {
 		n.lastGiven(now, b)
 	}
-	return Packet{To: b.next, Class: c, Buf: pkt}
 }
 
 // lastGiven notes that the packet being built ends the block's round. On a

@@ -269,7 +269,7 @@ func (s *script) poll(x *scriptNode) {
 		if p.Port != RadioPort {
 			q = &x.wire[p.Port-1]
 		}
-		*q = append(*q, frame{p.To, bytes.Clone(p.Buf)})
+		*q = append(*q, frame{to: p.To, buf: bytes.Clone(p.Buf)})
 	}
 }
 

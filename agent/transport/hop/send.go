@@ -153,11 +153,12 @@ func (n *Node) drained(now vtime.Time, b *block) {
 }
 
 // sendBSYN builds the block's BSYN and arms its timer.
-func (n *Node) sendBSYN(now vtime.Time, p *port, b *block) (Packet, bool) {
+func (n *Node) sendBSYN(now vtime.Time, p *port, b *block) bool {
 	if b.tx != txRequest && b.tx != txPolling && !(b.micro && b.tx == txSending) {
-		return Packet{}, false
+		return false
 	}
-	pkt := n.announce(b, header{typ: typeBSYN, ttl: 1, attempt: b.attempt}, b.next, b.token)
+	m := n.announce(b, typeBSYN, b.token)
+	m.To, m.attempt = b.next, b.attempt
 	b.f.stats.BSYNs++
 	if b.tx == txSending {
 		// The beginning of a micro-block: its data follow, or are in it.
@@ -165,7 +166,7 @@ func (n *Node) sendBSYN(now vtime.Time, p *port, b *block) (Packet, bool) {
 			p.micro.remove(func(x **block) bool { return *x == b })
 			n.lastGiven(now, b)
 		}
-		return pkt, true
+		return true
 	}
 	if b.tries == 0 {
 		b.bsynAt = now
@@ -174,35 +175,32 @@ func (n *Node) sendBSYN(now vtime.Time, p *port, b *block) (Packet, bool) {
 	b.bsynLast = now
 	b.mark(p)
 	n.timers.set(&b.txTimer, now.Add(b.interval))
-	return pkt, true
+	return true
 }
 
-// announce builds a BSYN or VBSYN.
-func (n *Node) announce(b *block, h header, to NodeID, token uint16) Packet {
-	h.key, h.block, h.count, h.sent = b.f.key, b.id, uint16(b.count), b.sent
+// announce builds a BSYN or VBSYN but for its attempt and to whom it goes.
+func (n *Node) announce(b *block, typ msgType, token uint16) *Message {
+	m := n.outOf(b, typ, Control)
 	if b.last {
-		h.flags |= flagLast
+		m.flags |= flagLast
 	}
-	size := HeaderLen + announceLen
 	if b.micro {
-		h.flags |= flagMicro
+		m.flags |= flagMicro
 		switch {
-		case h.typ != typeBSYN:
+		case typ != typeBSYN:
 		case b.tx == txPolling || b.tx == txRequest:
-			h.flags |= flagPoll
+			m.flags |= flagPoll
 		case b.inline(n.cfg.Payload):
-			h.flags |= flagInline
-			size += copy(n.scratch[size:], b.buf)
+			m.flags |= flagInline
+			m.lend(b, b.buf)
 		}
 	}
 	base := b.base
 	if b.f.role == SourceRole {
 		base = n.announcedBase(b)
 	}
-	pkt := n.scratch[:size]
-	putAnnouncement(pkt[HeaderLen:], &announcement{size: b.size, payload: b.payload, token: token, base: base, hash: b.hash})
-	seal(pkt, &h)
-	return Packet{To: to, Class: Control, Buf: pkt}
+	m.ann = announcement{size: b.size, payload: b.payload, token: token, base: base, hash: b.hash}
+	return m
 }
 
 // announcedBase is the lowest block that may still come to the destination.

@@ -73,19 +73,19 @@ func (n *Node) pull(now vtime.Time, f *flow) bool {
 // shrink makes the block as large as what the Source gave; a much smaller
 // block moves to a smaller buffer.
 func (n *Node) shrink(b *block, size int) {
-	old := b.buf
+	old := b.buf // which has lent nothing so far
 	b.size = size
 	if bufferClass(size) == bufferClass(cap(old)) {
 		b.buf = old[:size]
 		return
 	}
-	b.buf = nil
+	b.buf, b.loan = nil, nil
 	n.allocate(b, true)
 	copy(b.buf, old)
-	moved := b.buf
-	b.buf = old
+	moved := spare{b.buf, b.loan}
+	b.buf, b.loan = old, nil
 	n.freeBuffer(b)
-	b.buf = moved
+	b.buf, b.loan = moved.buf, moved.loan
 }
 
 // acknowledge frees a source's block that the destination has, or that the

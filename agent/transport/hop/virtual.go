@@ -68,20 +68,22 @@ func (n *Node) endToken(now vtime.Time, b *block) {
 }
 
 // sendVBSYN builds the token and arms its timer.
-func (n *Node) sendVBSYN(now vtime.Time, p *port, b *block) (Packet, bool) {
+func (n *Node) sendVBSYN(now vtime.Time, p *port, b *block) bool {
 	if b.tok != tokenOut || b.tx != txPassed {
-		return Packet{}, false
+		return false
 	}
 	n.timers.set(&b.vtTimer, now.Add(b.tokInterval))
 	next, ok := n.routes.NextHop(b.f.key.Dst)
 	if !ok {
 		n.stats.NoRoute++
-		return Packet{}, false
+		return false
 	}
 	b.tokNext = next
 	b.mark(p)
 	b.f.stats.Tokens++
-	return n.announce(b, header{typ: typeVBSYN, ttl: b.tokTTL, attempt: b.tokAttempt}, next, b.tokAttempt), true
+	m := n.announce(b, typeVBSYN, b.tokAttempt)
+	m.To, m.ttl, m.attempt = next, b.tokTTL, b.tokAttempt
+	return true
 }
 
 // onVBACK takes the next hop's word that it has the block.
@@ -158,17 +160,18 @@ func (n *Node) oweE2E(f *flow, id BlockID, sent vtime.Time, ttl uint8) {
 }
 
 // sendE2E builds the flow's end-to-end BACK towards the source.
-func (n *Node) sendE2E(f *flow) (Packet, bool) {
+func (n *Node) sendE2E(f *flow) bool {
 	f.e2eOwed = false
 	next, ok := n.routes.NextHop(f.key.Src)
 	if !ok {
 		n.stats.NoRoute++ // a VBSYN will ask again
-		return Packet{}, false
+		return false
 	}
-	pkt := n.scratch[:HeaderLen+e2eLen]
-	putE2E(pkt[HeaderLen:], f.cum, f.sack)
-	seal(pkt, &header{typ: typeE2EBACK, ttl: f.e2eTTL, key: f.key, block: f.e2eBlock, sent: f.e2eSent})
-	return Packet{To: next, Class: Control, Buf: pkt}, true
+	m := n.out
+	m.To, m.Class, m.data = next, Control, nil
+	m.header = header{typ: typeE2EBACK, ttl: f.e2eTTL, key: f.key, block: f.e2eBlock, sent: f.e2eSent}
+	m.cum, m.sack = f.cum, f.sack
+	return true
 }
 
 // onE2E takes an end-to-end BACK: the source frees what it covers, a relay

@@ -19,9 +19,9 @@ const (
 	e2eLen      = 12
 )
 
-// maxPacket is the largest Hop packet: an announcement never has more than
+// MaxPacket is the largest Hop packet: an announcement never has more than
 // MaxPayload bytes after it, inline data included.
-const maxPacket = HeaderLen + MaxPayload
+const MaxPacket = HeaderLen + MaxPayload
 
 // msgType is the header's message type (paper §4: every frame carries one).
 type msgType uint8
@@ -77,7 +77,7 @@ type announcement struct {
 	hash    uint64
 }
 
-// message is a parsed packet. data points into the packet.
+// message is what a packet says. That of a parsed one has data in the packet.
 type message struct {
 	header
 	ann  announcement // BSYN, VBSYN
@@ -103,6 +103,31 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // checksum is CRC32C (RFC 3720 §12.1) over the packet without its own field.
 func checksum(pkt []byte) uint32 {
 	return crc32.Update(crc32.Checksum(pkt[:36], castagnoli), castagnoli, pkt[HeaderLen:])
+}
+
+// bodyLen is the length of what follows the header.
+func (m *message) bodyLen() int {
+	switch m.typ {
+	case typeBSYN, typeVBSYN:
+		return announceLen + len(m.data)
+	case typeE2EBACK:
+		return e2eLen
+	}
+	return len(m.data)
+}
+
+// put lays the message out in pkt, which has its length.
+func (m *message) put(pkt []byte) {
+	body := pkt[HeaderLen:]
+	switch m.typ {
+	case typeBSYN, typeVBSYN:
+		putAnnouncement(body, &m.ann)
+		body = body[announceLen:]
+	case typeE2EBACK:
+		putE2E(body, m.cum, m.sack)
+	}
+	copy(body, m.data)
+	seal(pkt, &m.header)
 }
 
 // seal writes the header into pkt, whose payload is in place, and its CRC.
@@ -154,14 +179,11 @@ func parse(m *message, pkt []byte) error {
 	if typ < typeData || typ > typeE2EBACK {
 		return errType
 	}
-	if int(be.Uint16(pkt[26:])) != len(pkt)-HeaderLen || len(pkt) > maxPacket {
+	if int(be.Uint16(pkt[26:])) != len(pkt)-HeaderLen || len(pkt) > MaxPacket {
 		return errLength
 	}
 	if be.Uint32(pkt[36:]) != checksum(pkt) {
 		return errCRC
-	}
-	if pkt[2]&^allowedFlags[typ] != 0 {
-		return errFlags
 	}
 	*m = message{header: header{
 		typ: typ, flags: pkt[2], ttl: pkt[3],
@@ -170,20 +192,17 @@ func parse(m *message, pkt []byte) error {
 		attempt: be.Uint16(pkt[20:]), seq: be.Uint16(pkt[22:]), count: be.Uint16(pkt[24:]),
 		sent: vtime.Time(be.Uint64(pkt[28:])),
 	}}
-	if m.ttl == 0 || m.key.Src == m.key.Dst || m.typ != typeData && m.seq != 0 {
-		return errField
+	if err := parseBody(m, pkt[HeaderLen:]); err != nil {
+		return err
 	}
-	return parseBody(m, pkt[HeaderLen:])
+	return m.check()
 }
 
 // parseBody reads what follows the header.
 func parseBody(m *message, b []byte) error {
 	be := binary.BigEndian
 	switch m.typ {
-	case typeData:
-		if len(b) == 0 || m.seq >= m.count {
-			return errField
-		}
+	case typeData, typeBACK:
 		m.data = b
 	case typeBSYN, typeVBSYN:
 		if len(b) < announceLen {
@@ -192,48 +211,68 @@ func parseBody(m *message, b []byte) error {
 		a := &m.ann
 		a.size, a.payload = int(be.Uint32(b)), int(be.Uint16(b[4:]))
 		a.token, a.base, a.hash = be.Uint16(b[6:]), BlockID(be.Uint32(b[8:])), be.Uint64(b[12:])
+		m.data = b[announceLen:]
+	case typeVBACK:
+		if len(b) != 0 {
+			return errLength
+		}
+	case typeE2EBACK:
+		if len(b) != e2eLen {
+			return errLength
+		}
+		m.cum, m.sack = BlockID(be.Uint32(b)), be.Uint64(b[4:])
+	}
+	return nil
+}
+
+// check refuses a message whose fields do not fit each other.
+func (m *message) check() error {
+	if m.flags&^allowedFlags[m.typ] != 0 {
+		return errFlags
+	}
+	if m.ttl == 0 || m.key.Src == m.key.Dst || m.typ != typeData && m.seq != 0 {
+		return errField
+	}
+	switch m.typ {
+	case typeData:
+		if len(m.data) == 0 || m.seq >= m.count {
+			return errField
+		}
+	case typeBSYN, typeVBSYN:
+		a := &m.ann
 		if a.size < 1 || a.size > int(MaxBlockSize) || a.payload < MinPayload || a.payload > MaxPayload ||
 			int(m.count) != packets(a.size, a.payload) || m.block < a.base || m.block-a.base >= MaxWindow {
 			return errField
 		}
-		return parseAnnounced(m, b[announceLen:])
+		return m.checkAnnounced()
 	case typeBACK:
-		if m.count == 0 || len(b) != (int(m.count)+7)/8 {
+		if m.count == 0 || len(m.data) != (int(m.count)+7)/8 {
 			return errLength
 		}
-		if pad := m.count & 7; pad != 0 && b[len(b)-1]>>pad != 0 {
+		if pad := m.count & 7; pad != 0 && m.data[len(m.data)-1]>>pad != 0 {
 			return errField // bits of packets that do not exist
 		}
-		m.data = b
-	case typeVBACK:
-		if m.count != 0 || len(b) != 0 {
+	case typeVBACK, typeE2EBACK:
+		if m.count != 0 {
 			return errLength
 		}
-	case typeE2EBACK:
-		if m.count != 0 || len(b) != e2eLen {
-			return errLength
-		}
-		m.cum, m.sack = BlockID(be.Uint32(b)), be.Uint64(b[4:])
-		if m.sack&1 != 0 {
+		if m.typ == typeE2EBACK && m.sack&1 != 0 {
 			return errField // block cum is the first that is missing
 		}
 	}
 	return nil
 }
 
-// parseAnnounced checks what follows an announcement against its flags.
-func parseAnnounced(m *message, rest []byte) error {
+// checkAnnounced checks what follows an announcement against its flags.
+func (m *message) checkAnnounced() error {
 	micro, inline := m.flags&flagMicro != 0, m.flags&flagInline != 0
 	switch {
 	case !micro && m.flags&(flagPoll|flagInline) != 0:
 		return errFlags
 	case micro && m.ann.size > int(maxMicro):
 		return errField
-	case !inline && len(rest) != 0, inline && (m.count != 1 || len(rest) != m.ann.size):
+	case !inline && len(m.data) != 0, inline && (m.count != 1 || len(m.data) != m.ann.size):
 		return errLength
-	}
-	if inline {
-		m.data = rest
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (x *wire) send(p Packet) {
 	if spare := n.ports[x.port].reserve(); p.Class == Data && x.free() <= spare && x.w.opt.feedback == exactDone && !x.crowded && n.stats.DrainsTimedOut == 0 {
 		x.w.t.Fatalf("%v: node %d: data take the last %d places of port %d from control", x.w.now, x.from, x.free(), x.port)
 	}
-	x.queue = append(x.queue, frame{p.To, append([]byte(nil), p.Buf...)})
+	x.queue = append(x.queue, frame{to: p.To, buf: append([]byte(nil), p.Buf...)})
 	x.sent++
 	x.most = max(x.most, x.own())
 	x.serve()
@@ -94,7 +94,7 @@ func (x *wire) send(p Packet) {
 func (x *wire) crowd(k int) {
 	x.crowded = true
 	for ; k > 0 && x.opt.limit > 0 && x.free() > 0; k-- {
-		x.queue = append(x.queue, frame{stranger, make([]byte, 1400)})
+		x.queue = append(x.queue, frame{to: stranger, buf: make([]byte, 1400)})
 	}
 	x.serve()
 }

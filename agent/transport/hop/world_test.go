@@ -38,6 +38,7 @@ type worldOptions struct {
 	feedback  feedback
 	arqTries  int // control packets are tried so often
 	flipBytes float64
+	messages  bool // radios carry messages instead of bytes
 }
 
 // feedback is what the driver tells the node about the MAC's queues.
@@ -73,6 +74,7 @@ func (q *eventQueue) Pop() any {
 type frame struct {
 	to  NodeID
 	buf []byte
+	msg *Message // nil: it travels as bytes
 }
 
 type testNode struct {
@@ -226,7 +228,7 @@ func (w *world) flush(x *testNode) {
 		return
 	}
 	for {
-		p, ok := x.n.Poll(w.now)
+		p, m, ok := w.poll(x)
 		if !ok {
 			break
 		}
@@ -238,7 +240,7 @@ func (w *world) flush(x *testNode) {
 			w.t.Fatalf("%v: node %d sends into a full %v queue", w.now, x.id, p.Class)
 		}
 		w.afterItsData(x, p)
-		x.queues[p.Class] = append(x.queues[p.Class], frame{p.To, append([]byte(nil), p.Buf...)})
+		x.queues[p.Class] = append(x.queues[p.Class], frame{to: p.To, buf: append([]byte(nil), p.Buf...), msg: m})
 	}
 	w.transmit(x)
 	if w.check {
@@ -285,6 +287,9 @@ func (w *world) transmit(x *testNode) {
 				break
 			}
 		}
+		if f.msg != nil {
+			f.msg.Release()
+		}
 		if n := x.n; n != nil {
 			switch {
 			case w.opt.feedback == exactDone, w.opt.feedback == lossyDone && w.rng.Float64() < 0.7:
@@ -324,12 +329,16 @@ func (w *world) propagate(from NodeID, f frame) bool {
 			buf = append([]byte(nil), buf...)
 			buf[w.rng.IntN(len(buf))] ^= byte(1 + w.rng.IntN(255))
 		}
+		receive := func(n *Node) { n.Receive(w.now, from, buf) }
+		if f.msg != nil && &buf[0] == &f.buf[0] {
+			receive = w.byMessage(from, f)
+		}
 		w.at(w.now.Add(d), func() {
 			x := w.nodes[f.to]
 			if x.n == nil || w.down[f.to] {
 				return
 			}
-			x.n.Receive(w.now, from, buf)
+			receive(x.n)
 			w.flush(x)
 		})
 	}

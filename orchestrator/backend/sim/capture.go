@@ -20,7 +20,7 @@ type packets struct{ of *simnet.Bytes }
 // Append implements capture.Packets.
 func (p packets) Append(dst []byte, k capture.Packet, limit int) ([]byte, uint16) {
 	const ipv4 = 0x0800
-	return p.of.Append(dst, k.Payload, k.Data, limit), ipv4
+	return p.of.Append(dst, k.Payload, limit), ipv4
 }
 
 // record begins a capture of everything in the world.

@@ -23,10 +23,13 @@ func hopMAC(m wifi.MAC, cfg hop.Config) wifi.MAC {
 }
 
 // attach lets a medium carry the packets, which has nothing else to carry.
-func attach(x *Net, m *wifi.Medium) { x.SetCarrier(medium{m}) }
+func attach(x *Net, m *wifi.Medium) { x.SetCarrier(medium{x, m}) }
 
 // medium is the Carrier of nodes that have a radio only.
-type medium struct{ med *wifi.Medium }
+type medium struct {
+	net *Net
+	med *wifi.Medium
+}
 
 // Port implements Carrier.
 func (m medium) Port(int, int) hop.Port { return hop.RadioPort }
@@ -37,21 +40,28 @@ func (m medium) Free(from int, _ hop.Port, c hop.Class) int {
 }
 
 // Send implements Carrier.
-func (m medium) Send(from, to int, _ hop.Port, c hop.Class, buf []byte) bool {
+func (m medium) Send(from int, p *hop.Message) bool {
 	f := m.med.NewFrame()
-	f.Src, f.Dst, f.AC = from, to, queues[c]
-	f.Len = Overhead + vtime.Bytes(len(buf))
-	f.Data = append(f.Data[:0], buf...)
-	return m.med.Enqueue(f)
+	f.Src, f.Dst, f.AC = from, int(p.To), queues[p.Class]
+	f.Len = Overhead + vtime.Bytes(p.Len())
+	f.Payload = p
+	if !m.med.Enqueue(f) {
+		m.net.Free(p)
+		return false
+	}
+	return true
 }
 
 // sink takes what the medium delivers to a Net.
 type sink struct{ *Net }
 
 // Deliver implements wifi.Sink.
-func (x sink) Deliver(now vtime.Time, i int, f *wifi.Frame) { x.Receive(now, i, f.Src, f.Data) }
+func (x sink) Deliver(now vtime.Time, i int, f *wifi.Frame) {
+	x.Receive(now, i, f.Src, f.Payload.(*hop.Message))
+}
 
 // Done implements wifi.Sink.
 func (x sink) Done(now vtime.Time, f *wifi.Frame, _ wifi.Outcome) {
 	x.TxDone(now, f.Src, hop.RadioPort, ClassOf(f.AC), 1)
+	x.Free(f.Payload.(*hop.Message))
 }

@@ -20,10 +20,11 @@ type Carrier interface {
 	// Free is the number of further packets of MaxPacket bytes that the port's
 	// queue for the class takes now; a pipe has one queue for both classes.
 	Free(from int, p hop.Port, c hop.Class) int
-	// Send takes a packet; buf is Hop's part of it, Overhead comes on top, and
-	// is not kept. False: it was not taken, and is gone. Otherwise Net.TxDone
-	// is called once the packet has left the queue, perhaps before Send returns.
-	Send(from, to int, p hop.Port, c hop.Class, buf []byte) bool
+	// Send takes the message m, to whose Len Overhead comes on top, over from node
+	// from; m says where it goes. Whoever has it last gives it back with Net.Free.
+	// False: it was not taken, and has been given back. Otherwise Net.TxDone is
+	// called once the packet has left the queue, perhaps before Send returns.
+	Send(from int, m *hop.Message) bool
 }
 
 // MaxPacket is the length of the largest IP packet that a Carrier is given.
@@ -34,6 +35,7 @@ type Net struct {
 	eng     *des.Engine
 	carrier Carrier
 	nodes   []*node
+	free    []*hop.Message
 	refused uint64
 }
 
@@ -109,13 +111,37 @@ func (x *Net) Wake(src int, id hop.FlowID, dst int) {
 // of nodes that are down. Hop sends none into a full queue.
 func (x *Net) Refused() uint64 { return x.refused }
 
-// Receive hands station i a packet that its neighbour from sent; buf is Hop's
-// part of it, and is not kept.
-func (x *Net) Receive(now vtime.Time, i, from int, buf []byte) {
+// Receive hands station i a message that its neighbour from sent, and does not take
+// it over: several stations may receive one, or one several times.
+func (x *Net) Receive(now vtime.Time, i, from int, m *hop.Message) {
 	if nd := x.nodes[i]; nd != nil {
-		nd.hop.Receive(now, hop.NodeID(from), buf)
+		nd.hop.ReceiveMessage(now, hop.NodeID(from), m)
 		nd.flush(now)
 	}
+}
+
+// message returns an empty message.
+func (x *Net) message() *hop.Message {
+	k := len(x.free)
+	if k == 0 {
+		return new(hop.Message)
+	}
+	m := x.free[k-1]
+	x.free = x.free[:k-1]
+	return m
+}
+
+// Clone returns a copy of a message, to be given back for itself.
+func (x *Net) Clone(m *hop.Message) *hop.Message {
+	c := x.message()
+	c.Clone(m)
+	return c
+}
+
+// Free takes back a message that was sent or cloned.
+func (x *Net) Free(m *hop.Message) {
+	m.Release()
+	x.free = append(x.free, m)
 }
 
 // TxDone tells station i that k of its packets have left a queue. k = 0 tells
@@ -149,16 +175,16 @@ func (nd *node) flush(now vtime.Time) {
 		return // the loop below goes on
 	}
 	nd.busy = true
-	for {
-		p, ok := nd.hop.Poll(now)
-		if !ok {
-			break
-		}
-		if !nd.net.carrier.Send(nd.id, int(p.To), p.Port, p.Class, p.Buf) {
+	m := nd.net.message()
+	for nd.hop.PollMessage(now, m) {
+		port, class := m.Port, m.Class // m is the carrier's now
+		if !nd.net.carrier.Send(nd.id, m) {
 			nd.net.refused++
-			nd.hop.TxDone(now, p.Port, p.Class, 1)
+			nd.hop.TxDone(now, port, class, 1)
 		}
+		m = nd.net.message()
 	}
+	nd.net.free = append(nd.net.free, m)
 	nd.busy = false
 	if d := nd.hop.Deadline(); d < nd.at {
 		nd.net.eng.Cancel(nd.event)

@@ -38,17 +38,24 @@ func (w *wires) Port(from, to int) hop.Port { return w.find(from, to).port }
 func (w *wires) Free(from int, p hop.Port, _ hop.Class) int {
 	return w.out[from][p-1].pipe.Room(MaxPacket)
 }
-func (w *wires) Send(from, _ int, p hop.Port, _ hop.Class, buf []byte) bool {
-	x := w.out[from][p-1]
+func (w *wires) Send(from int, m *hop.Message) bool {
+	x := w.out[from][m.Port-1]
 	k := x.pipe.NewPacket()
-	k.Len, k.Data = Overhead+vtime.Bytes(len(buf)), append(k.Data, buf...)
+	k.Len, k.Payload = Overhead+vtime.Bytes(m.Len()), m
 	ok := x.pipe.Send(k)
 	x.most = max(x.most, x.pipe.Stats().Queued)
 	return ok
 }
-func (x *wire) Deliver(now vtime.Time, k *pipe.Packet)    { x.w.net.Receive(now, x.to, x.from, k.Data) }
-func (x *wire) Drop(vtime.Time, *pipe.Packet, pipe.Cause) {}
-func (x *wire) Left(now vtime.Time, _ *pipe.Packet)       { x.w.net.TxDone(now, x.from, x.port, hop.Data, 1) }
+func (x *wire) Deliver(now vtime.Time, k *pipe.Packet) {
+	m := k.Payload.(*hop.Message)
+	x.w.net.Receive(now, x.to, x.from, m)
+	x.w.net.Free(m)
+}
+func (x *wire) Drop(_ vtime.Time, k *pipe.Packet, _ pipe.Cause) {
+	x.w.net.Free(k.Payload.(*hop.Message))
+}
+func (x *wire) Clone(payload any) any               { return x.w.net.Clone(payload.(*hop.Message)) }
+func (x *wire) Left(now vtime.Time, _ *pipe.Packet) { x.w.net.TxDone(now, x.from, x.port, hop.Data, 1) }
 
 // newWires makes n nodes in a row.
 func newWires(t testing.TB, n int, cfg hop.Config, c pipe.Config) (*bed, *wires) {

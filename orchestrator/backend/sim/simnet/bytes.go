@@ -30,13 +30,13 @@ func (n *Net) ephemeralPort(node int) uint16 {
 // away from its given end.
 func (n *Net) Pipe(link, end int) *pipe.Pipe { return n.ports[link][end].pipe }
 
-// Bytes writes packets of a network as the bytes that they stand for. A packet of
-// Hop has its own; payloads of TCP and UDP, which the model does not have, are
-// zeros.
+// Bytes writes packets of a network as the bytes that they stand for. Those of Hop
+// are complete; payloads of TCP and UDP, which the model does not have, are zeros.
 type Bytes struct {
 	net     *Net
 	addr    func(node int) [4]byte
 	options [40]byte
+	hop     [hop.MaxPacket]byte
 }
 
 // Bytes returns the network's packets as bytes; addr gives a node's address.
@@ -46,16 +46,16 @@ func (n *Net) Bytes(addr func(node int) [4]byte) *Bytes { return &Bytes{net: n, 
 var hopDSCP = [hop.NumClasses]uint8{hop.Data: 8, hop.Control: 48}
 
 // Append appends the first limit bytes, at least, of a packet, or all of it, to
-// dst: from the IP header on. payload and data are those of the frame or of the
-// pipe's packet that carries it.
-func (b *Bytes) Append(dst []byte, payload any, data []byte, limit int) []byte {
+// dst: from the IP header on. payload is that of the frame or of the pipe's packet
+// that carries it.
+func (b *Bytes) Append(dst []byte, payload any, limit int) []byte {
 	p := payload.(*packet)
 	from := len(dst)
 	ip := inet.IPv4{Length: uint16(p.len), ID: p.id, TTL: p.ttl, Src: b.addr(int(p.src)), Dst: b.addr(int(p.dst)), Protocol: inet.ProtocolUDP}
 	switch {
-	case p.hop:
+	case p.hop != nil:
 		ip.DSCP = hopDSCP[simhop.ClassOf(p.ac)]
-		dst = ip.AppendUDP(ip.Append(dst), transport.HopPort, transport.HopPort, data)
+		dst = ip.AppendUDP(ip.Append(dst), transport.HopPort, transport.HopPort, p.hop.Bytes(b.hop[:0]))
 	case p.udp != nil:
 		port := uint16(transport.FlowPort + p.udp.order.ID)
 		ip.DSCP = uint8(p.udp.order.Options.DSCP)

@@ -31,18 +31,18 @@ func (c carrier) Free(from int, p hop.Port, class hop.Class) int {
 }
 
 // Send implements simhop.Carrier.
-func (c carrier) Send(from, to int, _ hop.Port, class hop.Class, buf []byte) bool {
+func (c carrier) Send(from int, m *hop.Message) bool {
 	p := c.net.originate(from)
-	p.dst, p.via, p.ac = int32(to), int32(to), simhop.AC(class)
-	p.len, p.hop = simhop.Overhead+vtime.Bytes(len(buf)), true
-	return c.net.emit(from, p, buf)
+	p.dst, p.via, p.ac = int32(m.To), int32(m.To), simhop.AC(m.Class)
+	p.len, p.hop = simhop.Overhead+vtime.Bytes(m.Len()), m
+	return c.net.emit(from, p)
 }
 
 // hopLeft tells a node's Hop that a packet has left its radio's queue: its own, or
 // one that the node passes on as a bridge, which makes room all the same.
 func (n *Net) hopLeft(now vtime.Time, node int, p *packet) {
 	own := 0
-	if p.hop && int(p.src) == node {
+	if p.hop != nil && int(p.src) == node {
 		own = 1
 	}
 	n.hop.TxDone(now, node, hop.RadioPort, simhop.ClassOf(p.ac), own)
@@ -64,7 +64,7 @@ type departures struct {
 }
 
 func (d *departures) note(now vtime.Time, w *port, p *packet) {
-	if p.hop && int(p.src) == w.node {
+	if p.hop != nil && int(p.src) == w.node {
 		d.own++
 	} else {
 		d.others = true

@@ -200,12 +200,12 @@ func (n *Net) deliver(from int, p *packet) bool {
 		return false
 	}
 	p.via = int32(via)
-	return n.emit(from, p, nil)
+	return n.emit(from, p)
 }
 
 // emit hands a packet for the next hop p.via to the link that leads there, and
-// takes it over. data are the bytes of a packet that has some.
-func (n *Net) emit(from int, p *packet, data []byte) bool {
+// takes it over.
+func (n *Net) emit(from int, p *packet) bool {
 	w, next, ok := n.out(from, int(p.via))
 	if !ok || w == nil && n.med == nil {
 		n.hosts[from].noRoute++
@@ -213,11 +213,10 @@ func (n *Net) emit(from int, p *packet, data []byte) bool {
 		return false
 	}
 	if w != nil {
-		return w.send(p, data)
+		return w.send(p)
 	}
 	f := n.med.NewFrame()
 	f.Src, f.Dst, f.AC, f.Len, f.Payload = from, next, p.ac, p.len, p
-	f.Data = append(f.Data, data...)
 	if !n.med.Enqueue(f) {
 		// The queue is full: a TAP does not push back, so the packet is lost
 		// and its sender is not told.
@@ -230,26 +229,26 @@ func (n *Net) emit(from int, p *packet, data []byte) bool {
 
 // Deliver implements wifi.Sink: a frame has reached a node.
 func (n *Net) Deliver(now vtime.Time, node int, f *wifi.Frame) {
-	n.arrive(now, node, f.Payload.(*packet), f.Data, false)
+	n.arrive(now, node, f.Payload.(*packet), false)
 }
 
 // arrive takes a packet from a link. One that came by wire is the node's own;
 // one from the radio stays its sender's, who may still repeat the frame.
-func (n *Net) arrive(now vtime.Time, node int, p *packet, data []byte, own bool) {
+func (n *Net) arrive(now vtime.Time, node int, p *packet, own bool) {
 	if bridged := int(p.via) != node; bridged || int(p.dst) != node {
 		if !own {
 			p = n.copyPacket(p)
 		}
 		if bridged {
-			n.emit(node, p, data)
+			n.emit(node, p)
 		} else {
 			n.forward(node, p)
 		}
 		return
 	}
 	switch {
-	case p.hop:
-		n.hop.Receive(now, node, int(p.src), data)
+	case p.hop != nil:
+		n.hop.Receive(now, node, int(p.src), p.hop)
 	case p.udp != nil:
 		p.udp.receive(now, p)
 	default:
@@ -277,7 +276,7 @@ func (n *Net) forward(node int, p *packet) {
 // of it is not the business of IP.
 func (n *Net) Done(now vtime.Time, f *wifi.Frame, o wifi.Outcome) {
 	p := f.Payload.(*packet)
-	if p.hop {
+	if p.hop != nil {
 		n.hopLeft(now, f.Src, p)
 		n.freePacket(p)
 		return

@@ -1,6 +1,7 @@
 package simnet
 
 import (
+	"github.com/hopbed/hopbed/agent/transport/hop"
 	"github.com/hopbed/hopbed/agent/transport/tcp"
 	"github.com/hopbed/hopbed/netem/inet"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -18,9 +19,9 @@ type packet struct {
 	id       uint16      // IP identification
 	len      vtime.Bytes // IP total length
 
-	// One of the three: a packet of Hop between neighbours, whose bytes travel
-	// with the frame; a TCP segment for a socket; or a datagram of a UDP flow.
-	hop bool
+	// One of the three: a message of Hop between neighbours; a TCP segment for a
+	// socket; or a datagram of a UDP flow.
+	hop *hop.Message
 	to  *socket
 	seg *tcp.Segment
 	udp *udpFlow
@@ -58,6 +59,9 @@ func (n *Net) freePacket(p *packet) {
 	if p.seg != nil {
 		n.pool.Put(p.seg)
 	}
+	if p.hop != nil {
+		n.hop.Free(p.hop)
+	}
 	*p = packet{next: n.packets}
 	n.packets = p
 }
@@ -70,6 +74,9 @@ func (n *Net) copyPacket(p *packet) *packet {
 	if p.seg != nil {
 		q.seg = n.pool.Get()
 		*q.seg = *p.seg
+	}
+	if p.hop != nil {
+		q.hop = n.hop.Clone(p.hop)
 	}
 	return q
 }

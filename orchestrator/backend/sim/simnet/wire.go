@@ -120,16 +120,15 @@ func (n *Net) resolve(from, via int) out {
 
 // send puts a packet into the link and takes it over. It reports false when the
 // packet was lost or refused at once.
-func (w *port) send(p *packet, data []byte) bool {
+func (w *port) send(p *packet) bool {
 	k := w.pipe.NewPacket()
 	k.Len, k.Payload = p.len, p
-	k.Data = append(k.Data, data...)
 	return w.pipe.Send(k)
 }
 
 // Deliver implements pipe.Sink.
 func (w *port) Deliver(now vtime.Time, k *pipe.Packet) {
-	w.net.arrive(now, w.peer, k.Payload.(*packet), k.Data, true)
+	w.net.arrive(now, w.peer, k.Payload.(*packet), true)
 }
 
 // Drop implements pipe.Sink. That a packet was lost is not its sender's to know.

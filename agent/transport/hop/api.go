@@ -187,6 +187,8 @@ type FlowStats struct {
 	Unacked  int // source: blocks not acknowledged end to end
 	Granted  int // blocks that this node is receiving under a grant
 	Waiting  int // announcements that this node withholds an answer from
+	// HeldBytes are the sizes of the Held blocks, at the source of the Unacked ones.
+	HeldBytes vtime.Bytes
 
 	SRTT     vtime.Duration // smoothed BSYN→BACK of granted blocks; 0 = none yet
 	E2EDelay vtime.Duration // source: the latest block's round-trip delay; 0 = none yet
@@ -195,6 +197,7 @@ type FlowStats struct {
 	BlocksSent     uint64      // blocks passed on (acknowledged by the next hop)
 	BlocksReceived uint64      // blocks completed here
 	BlocksAcked    uint64      // source: blocks acknowledged end to end
+	MicroBlocks    uint64      // micro-blocks that began (source) or were completed here
 	BytesSent      vtime.Bytes // payload bytes in data packets, repetitions included
 	PacketsSent    uint64      // data packets
 	Retransmitted  uint64      // data packets sent again in a later round

@@ -217,6 +217,9 @@ func (n *Node) completed(now vtime.Time, b *block) {
 	n.stopReceiving(b)
 	b.rx = rxComplete
 	f.stats.BlocksReceived++
+	if b.micro {
+		f.stats.MicroBlocks++
+	}
 	if owed {
 		n.owe(b, oweBACK)
 	}

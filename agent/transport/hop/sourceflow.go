@@ -67,6 +67,9 @@ func (n *Node) pull(now vtime.Time, f *flow) bool {
 	b.last, b.sent = last, now
 	b.micro = vtime.Bytes(size) <= n.cfg.microMax()
 	b.rx, b.tx = rxComplete, txHeld
+	if b.micro {
+		f.stats.MicroBlocks++
+	}
 	return true
 }
 

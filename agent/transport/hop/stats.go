@@ -30,13 +30,17 @@ func (n *Node) FlowStats(key FlowKey) (FlowStats, bool) {
 			s.Cached++
 		case f.role != Destination && b.tx != txPassed:
 			s.Held++
+			s.HeldBytes += vtime.Bytes(b.size)
 		}
 		if b.active() {
 			s.InFlight++
 		}
 	}
 	if f.role == SourceRole {
-		s.Unacked = len(f.blocks)
+		s.Unacked, s.HeldBytes = len(f.blocks), 0
+		for _, b := range f.blocks {
+			s.HeldBytes += vtime.Bytes(b.size)
+		}
 	}
 	return s, true
 }

@@ -14,6 +14,7 @@ func (n *Net) Account(now vtime.Time) []*proto.Results {
 	for _, f := range n.flows {
 		f.account(now, func(node int, r proto.FlowResult) { out[node].Flows = append(out[node].Flows, r) })
 	}
+	n.closeMessages()
 	for i := range out {
 		out[i].Facts.Counters = n.kernelCounters(i)
 		out[i].Facts.Hop = n.hopCounters(i)

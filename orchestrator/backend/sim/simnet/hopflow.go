@@ -18,7 +18,8 @@ type hopFlow struct {
 	key   hop.FlowKey
 	block vtime.Bytes
 
-	app     *workload.Source
+	ends    *ends
+	dry     bool // the node was told that there is nothing now
 	pattern *workload.Pattern
 	opened  bool
 	closed  bool
@@ -49,7 +50,9 @@ func (n *Net) newHop(f *proto.Flow) (*hopFlow, error) {
 		return nil, fmt.Errorf("the path has %d nodes: want those from source to destination", len(f.Path))
 	}
 	var err error
-	h.app, err = workload.NewSource(f.Workload, f.Start, n.stopOf(f))
+	if h.ends, err = n.newEnds(f, h); err == nil && h.ends.receipts != nil {
+		h.ends.receipts.Blocks(h.block)
+	}
 	return h, err
 }
 
@@ -64,33 +67,59 @@ func (h *hopFlow) end(now vtime.Time) {
 	h.progress(now - 1)
 	h.remember()
 	h.closed = true
+	h.ends.rest()
 	for _, node := range h.order.Path {
 		h.net.hop.Node(node).CloseFlow(now, h.key, true)
 		h.net.hop.Flush(node)
 	}
 }
 
-// Next implements hop.Source.
+// supply implements supplier.
+func (h *hopFlow) supply(now vtime.Time) {
+	if h.dry && h.opened && !h.closed {
+		h.dry = false
+		h.net.hop.Wake(h.order.Src, h.key.Flow, h.order.Dst)
+	}
+}
+
+// Next implements hop.Source. A message begins a block of its own.
 func (h *hopFlow) Next(now vtime.Time, buf []byte) (n int, last bool) {
-	for n < len(buf) {
-		ready := h.app.Ready(now)
-		if ready == 0 {
-			break
-		}
-		want := int(min(ready, vtime.Bytes(min(len(buf)-n, workload.MaxChunk))))
-		k := copy(buf[n:], h.pattern.At(int64(h.app.Taken()), want))
-		h.app.Take(now, vtime.Bytes(k))
+	app := h.ends.app
+	most := min(vtime.Bytes(len(buf)), app.Piece(now))
+	for n < int(most) {
+		k := copy(buf[n:most], h.pattern.At(int64(app.Taken()), min(int(most)-n, workload.MaxChunk)))
+		app.Take(now, vtime.Bytes(k))
 		n += k
 	}
-	return n, h.app.Finished()
+	last = h.ends.finished()
+	if h.dry = n == 0 && !last; h.dry {
+		h.ends.wait(now)
+	}
+	return n, last
 }
 
 // deliver verifies one block at the destination.
 func (h *hopFlow) deliver(now vtime.Time, d hop.Delivery) {
 	h.blocks++
-	if wrong := h.pattern.Check(int64(d.Block)*int64(h.block), d.Data); wrong >= 0 {
+	at, receipts := vtime.Bytes(d.Block)*h.block, h.ends.receipts
+	message, known := 0, true
+	if receipts != nil {
+		var size vtime.Bytes
+		message, at, size, known = receipts.Block(now, int(d.Block))
+		known = known && size == vtime.Bytes(len(d.Data))
+	}
+	wrong := 0
+	if known {
+		wrong = h.pattern.Check(int64(at), d.Data)
+	}
+	if wrong >= 0 {
 		h.corrupt++
 		h.fail(now, h.order.Dst, proto.Destination, proto.CodeCorrupt, fmt.Sprintf("block %d differs from what the source sent at byte %d", d.Block, wrong))
+		return
+	}
+	if receipts != nil {
+		receipts.AddPart(now, message, vtime.Bytes(len(d.Data)))
+		h.ends.received(now)
 	}
 }
 
@@ -145,7 +174,9 @@ func (h *hopFlow) sample(now vtime.Time, i int) {
 	out := h.net.newSample(h.order.ID, h.side(i), now)
 	out.SRTT, out.Sent = s.SRTT, s.BytesSent
 	out.RetransPackets, out.Retrans = int64(s.Retransmitted), vtime.Bytes(s.Retransmitted)*vtime.Bytes(h.net.cfg.Hop.Payload)
-	out.BlocksHeld, out.Withheld = int64(s.Held), int64(s.Waiting)
+	out.BlocksHeld, out.BlocksInFlight, out.BlocksCached = int64(s.Held), int64(s.InFlight), int64(s.Cached)
+	out.BlocksUnacked, out.Withheld = int64(s.Unacked), int64(s.Waiting)
+	out.GrantsWithheld, out.Blocked, out.Tokens = int64(s.Withheld), int64(s.Blocked), int64(s.Tokens)
 	out.DataFrames, out.ControlFrames = int64(s.PacketsSent), int64(s.BSYNs+s.BACKs+s.Tokens)
 	switch out.Side {
 	case proto.Source:
@@ -178,13 +209,13 @@ func (h *hopFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
 		at := vtime.Never
 		switch r.Side {
 		case proto.Source:
-			at, r.Blocks, r.Total, r.Error = h.finishedAt[0], int64(h.last[i].BlocksAcked), h.app.Taken(), h.err
+			at, r.Blocks, r.Total, r.Error = h.finishedAt[0], int64(h.last[i].BlocksAcked), h.ends.app.Taken(), h.err
 		case proto.Destination:
 			at, r.Blocks, r.Corrupt = h.finishedAt[1], h.blocks, h.corrupt
 			r.Bytes, r.Total = h.meter.Measured(), h.meter.Total()
-			if r.Total > h.app.Taken() && h.err == nil {
+			if r.Total > h.ends.app.Taken() && h.err == nil {
 				r.Error = &proto.Error{Code: proto.CodeCorrupt, What: fmt.Sprintf("flow %d", h.order.ID),
-					Detail: fmt.Sprintf("%v arrived of %v that were sent", r.Total, h.app.Taken())}
+					Detail: fmt.Sprintf("%v arrived of %v that were sent", r.Total, h.ends.app.Taken())}
 			}
 		}
 		if at != vtime.Never {

@@ -51,11 +51,13 @@ type Net struct {
 	wires   [][]*port  // the same by node
 	outs    [][]out    // by node and neighbour; nil: radio only
 	flows   []flow
+	talks   []*ends      // of the flows whose data are messages
 	hops    []*hopFlow   // those of flows that are Hop's
 	udp     []saturation // per node: the UDP flows that keep its radio's queue full
 	pool    tcp.Pool
 	packets *packet
 	scratch proto.Sample
+	message proto.Message // scratch
 	events  []proto.Event
 }
 
@@ -100,6 +102,9 @@ func New(eng *des.Engine, cfg Config) (*Net, error) {
 		if h, ok := f.(*hopFlow); ok {
 			n.hops = append(n.hops, h)
 		}
+	}
+	if err := n.pair(); err != nil {
+		return nil, err
 	}
 	return n, nil
 }

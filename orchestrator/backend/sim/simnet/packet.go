@@ -26,6 +26,9 @@ type packet struct {
 	seg *tcp.Segment
 	udp *udpFlow
 	seq uint64
+	// Of a datagram that is a part of a message: the message's number, and how
+	// many of its bytes these are.
+	message, part int32
 
 	next *packet // pool
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// saturation holds the UDP flows of a node that keep one of its queues full: the
-// radio's, or a wired link's. They take turns, else the first one would have the
+// saturation holds the UDP flows of a node that fill one of its queues, the radio's
+// or a wired link's: always, or when they have messages. They take turns, else the first one would have the
 // queue for itself.
 //
 // A place that becomes free is not filled in the same instant: no process is that
@@ -66,9 +66,20 @@ func (s *saturation) freed(now vtime.Time) {
 		return
 	}
 	s.left++
-	if s.look == 0 {
+	if s.look == 0 && s.wanted(now) {
 		s.later(now, vtime.Duration(s.draws.IntN(int(s.pause))))
 	}
+}
+
+// wanted reports whether anybody may want the place: a flow that keeps the queue
+// full, or one with a message that waits.
+func (s *saturation) wanted(now vtime.Time) bool {
+	for _, u := range s.flows {
+		if u.ends.receipts == nil || u.wants(now) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *saturation) later(now vtime.Time, d vtime.Duration) {
@@ -96,17 +107,21 @@ func (s *saturation) fill(now vtime.Time) {
 	vain := 0
 	for idle := 0; idle < len(s.flows); {
 		u := s.flows[s.turn]
-		full := u.running && !s.room(u)
+		wants := u.wants(now)
+		full := wants && !s.room(now, u)
 		if full && s.port != nil {
 			return // one FIFO: a smaller datagram of another flow waits its turn
 		}
 		s.turn = (s.turn + 1) % len(s.flows)
-		if !u.running || full {
+		if !wants || full {
+			if !wants {
+				u.ends.wait(now)
+			}
 			idle++
 			continue
 		}
 		idle = 0
-		if u.send() {
+		if u.send(now) {
 			vain = 0
 		} else if vain++; vain == maxVain {
 			s.net.eng.Cancel(s.look)
@@ -117,10 +132,10 @@ func (s *saturation) fill(now vtime.Time) {
 }
 
 // room reports whether the queue takes one of a flow's datagrams now.
-func (s *saturation) room(u *udpFlow) bool {
+func (s *saturation) room(now vtime.Time, u *udpFlow) bool {
 	switch {
 	case s.port != nil:
-		return s.port.pipe.Room(u.size+udpHeaders) > 0
+		return s.port.pipe.Room(u.length(now)+udpHeaders) > 0
 	case s.net.med == nil:
 		return true // no route: what is sent is lost at once
 	}

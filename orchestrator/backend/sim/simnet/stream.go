@@ -24,7 +24,7 @@ type stream struct {
 	ended  bool // stopped before the run's end
 
 	// The source.
-	app        *workload.Source
+	ends       *ends
 	preamble   vtime.Bytes // header bytes not yet written
 	rest       vtime.Bytes // of a write that was taken in part (see piece)
 	closed     bool
@@ -34,6 +34,7 @@ type stream struct {
 	from, to vtime.Time // the measured interval
 	meter    *workload.Meter
 	skip     vtime.Bytes // header bytes not yet read
+	lastAt   vtime.Time  // when data came last
 	done     bool
 	doneAt   vtime.Time
 	lastSrc  proto.Sample
@@ -69,14 +70,10 @@ func (n *Net) newStream(f *proto.Flow, perHop bool) (*stream, error) {
 			s.relays = append(s.relays, newRelay(s, i-2))
 		}
 	}
-	return s, s.restart()
-}
-
-// restart gives the flow a source that has sent nothing.
-func (s *stream) restart() error {
-	app, err := workload.NewSource(s.order.Workload, s.order.Start, s.stop)
-	s.app, s.preamble, s.rest, s.closed = app, s.header, 0, false
-	return err
+	var err error
+	s.ends, err = n.newEnds(f, s)
+	s.preamble = s.header
+	return s, err
 }
 
 func (s *stream) begin(now vtime.Time) {
@@ -90,6 +87,7 @@ func (s *stream) begin(now vtime.Time) {
 func (s *stream) end(now vtime.Time) {
 	s.remember(now)
 	s.ended = true
+	s.ends.rest()
 	for _, l := range s.links {
 		l.close(now, true)
 	}
@@ -119,8 +117,15 @@ func (s *stream) lost(l *link) {
 		s.relays[l.index-1].rewind()
 		return
 	}
-	if err := s.restart(); err != nil {
-		panic(fmt.Sprintf("simnet: flow %d: the workload was valid once: %v", s.order.ID, err))
+	s.ends.app.Rewind()
+	s.preamble, s.rest, s.closed = s.header, 0, false
+}
+
+// supply implements supplier.
+func (s *stream) supply(now vtime.Time) {
+	if l := s.links[0]; !s.ended && l.established != vtime.Never && l.err == nil {
+		s.feed(now, l.client)
+		l.client.flush(now)
 	}
 }
 
@@ -136,9 +141,10 @@ func (s *stream) feed(now vtime.Time, k *socket) {
 			break
 		}
 		s.rest = max(s.rest-n, 0)
-		s.app.Take(now, n)
+		s.ends.app.Take(now, n)
 	}
-	if s.app.Finished() && !s.closed {
+	s.ends.wait(now)
+	if s.ends.finished() && !s.closed {
 		s.closed = true
 		k.conn.Close(now)
 	}
@@ -147,12 +153,12 @@ func (s *stream) feed(now vtime.Time, k *socket) {
 	}
 }
 
-// piece is the length of the next write. Where the send buffer is fixed, one
-// that was taken in part is finished first, as the agent's is: at its end all is
-// pushed, which decides how much a small buffer sends. A tuned buffer is never
-// so small; there every write begins anew.
+// piece is the length of the next write, of one message at most: at its end all is
+// pushed, which decides how much a small buffer sends. Where the send buffer is
+// fixed, one that was taken in part is finished first, as the agent's is. A tuned
+// buffer is never so small; there every write begins anew.
 func (s *stream) piece(now vtime.Time) vtime.Bytes {
-	n := min(s.app.Ready(now), workload.MaxChunk)
+	n := min(s.ends.app.Piece(now), workload.MaxChunk)
 	if s.order.Options.SendBuffer == 0 {
 		return n
 	}
@@ -167,12 +173,27 @@ func (s *stream) drain(now vtime.Time, k *socket) {
 	n := k.conn.Read(now, k.conn.Readable())
 	h := min(n, s.skip)
 	s.skip -= h
-	s.meter.Add(now, n-h)
-	if k.conn.EOF() && !s.done && s.meter.Finished() != vtime.Never {
-		s.done, s.doneAt = true, s.meter.Finished()
+	if n > h {
+		s.meter.Add(now, n-h)
+		s.lastAt = now
+		if r := s.ends.receipts; r != nil {
+			r.Add(now, n-h)
+			s.ends.received(now)
+		}
+	}
+	if k.conn.EOF() && !s.done && s.whole() {
+		s.done, s.doneAt = true, s.lastAt
 		s.net.event(s.order.Dst, s.order.ID, proto.Destination, proto.Finished, s.doneAt, nil)
 		k.conn.Close(now)
 	}
+}
+
+// whole reports whether everything that the source will ever send has arrived.
+func (s *stream) whole() bool {
+	if r := s.ends.receipts; r != nil {
+		return s.order.Workload.Ends() && r.Complete()
+	}
+	return s.meter.Finished() != vtime.Never
 }
 
 func (s *stream) observe(now vtime.Time, to Observer) {
@@ -217,7 +238,7 @@ func (s *stream) account(now vtime.Time, to func(int, proto.FlowResult)) {
 		r.note()
 	}
 	first := s.links[0]
-	r := proto.FlowResult{Flow: s.order.ID, Side: proto.Source, Total: s.app.Taken(), Attempts: first.attempts, Error: first.outcome()}
+	r := proto.FlowResult{Flow: s.order.ID, Side: proto.Source, Total: s.ends.app.Taken(), Attempts: first.attempts, Error: first.outcome()}
 	if first.established != vtime.Never {
 		r.Established, r.SetupTime, r.CC = first.established, first.established.Sub(first.begun), s.cc
 	}
@@ -245,9 +266,9 @@ func (s *stream) sinkAccount(now vtime.Time) proto.FlowResult {
 	if last.accepted != vtime.Never {
 		r.Established, r.CC = last.accepted, s.cc
 	}
-	if r.Total > s.app.Taken() {
+	if r.Total > s.ends.app.Taken() {
 		r.Error = &proto.Error{Code: proto.CodeCorrupt, What: fmt.Sprintf("flow %d", s.order.ID),
-			Detail: fmt.Sprintf("%v arrived of %v that were sent", r.Total, s.app.Taken())}
+			Detail: fmt.Sprintf("%v arrived of %v that were sent", r.Total, s.ends.app.Taken())}
 	}
 	return r
 }

@@ -10,16 +10,22 @@ import (
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
-// defaultDatagram is the payload of a datagram where the flow does not say.
-const defaultDatagram vtime.Bytes = 1400
+// defaultDatagram is the payload of a datagram where the flow does not say;
+// messageHeader is the least of one that carries a part of a message, as agents
+// send it: their header lies within the message's bytes.
+const (
+	defaultDatagram vtime.Bytes = 1400
+	messageHeader   vtime.Bytes = 28
+)
 
-// udpFlow sends datagrams at a constant rate, or as fast as the queue of its
-// node takes them.
+// udpFlow sends datagrams at a constant rate, as fast as the queue of its node
+// takes them, or when there are messages to send.
 type udpFlow struct {
 	net   *Net
 	order *proto.Flow
-	size  vtime.Bytes
+	size  vtime.Bytes // of a datagram, the most of one with a part of a message
 	ac    wifi.AC
+	ends  *ends
 
 	start   vtime.Time
 	running bool
@@ -45,8 +51,19 @@ func (n *Net) newUDP(f *proto.Flow) (*udpFlow, error) {
 	if u.size < 1 || u.size+udpHeaders > 1500 {
 		return nil, fmt.Errorf("the datagram of %v does not fit a packet of 1500 B: at most %v", u.size, 1500-udpHeaders)
 	}
-	if f.Workload.Kind != workload.Continual {
+	var err error
+	if u.ends, err = n.newEnds(f, u); err != nil {
+		return nil, err
+	}
+	switch messages := f.Workload.HasMessages(); {
+	case f.Workload.Kind == workload.Sized || f.Workload.Kind == workload.Web:
 		return nil, fmt.Errorf("the workload %s needs a transport that promises that all data arrives", f.Workload.Kind)
+	case messages && f.Options.Rate > 0:
+		return nil, fmt.Errorf("the workload %s says when datagrams are sent, and the flow has a rate besides", f.Workload.Kind)
+	case messages && u.size < messageHeader:
+		return nil, fmt.Errorf("the datagram of %v does not hold the %v that say which part of which message it is", u.size, messageHeader)
+	case messages:
+		return u, nil
 	}
 	if q := u.queue(); q.port != nil && f.Options.Rate == 0 {
 		if err := q.port.fillable(); err != nil {
@@ -65,14 +82,29 @@ func (u *udpFlow) begin(now vtime.Time) {
 	u.queue().join(now, u)
 }
 
-func (u *udpFlow) end(vtime.Time) { u.running = false }
+func (u *udpFlow) end(vtime.Time) {
+	u.running = false
+	u.ends.rest()
+}
+
+// supply implements supplier: a message is ready.
+func (u *udpFlow) supply(now vtime.Time) {
+	if u.running {
+		u.queue().fill(now)
+	}
+}
+
+// wants reports whether there is something to send now.
+func (u *udpFlow) wants(now vtime.Time) bool {
+	return u.running && (u.ends.receipts == nil || u.ends.app.Ready(now) > 0)
+}
 
 // Fire implements des.Handler: the next datagram of a constant rate is due.
 func (u *udpFlow) Fire(now vtime.Time, _ uint64) {
 	if !u.running {
 		return
 	}
-	u.send()
+	u.send(now)
 	u.next(now)
 }
 
@@ -101,11 +133,27 @@ func (u *udpFlow) queue() *saturation {
 	return &u.net.udp[u.order.Src]
 }
 
+// length is that of the next datagram's payload.
+func (u *udpFlow) length(now vtime.Time) vtime.Bytes {
+	if u.ends.receipts == nil {
+		return u.size
+	}
+	return max(messageHeader, min(u.size, u.ends.app.Piece(now)))
+}
+
 // send puts a datagram on its way; false when it was lost at once.
-func (u *udpFlow) send() bool {
+func (u *udpFlow) send(now vtime.Time) bool {
 	p := u.net.originate(u.order.Src)
 	p.dst, p.ac = int32(u.order.Dst), u.ac
-	p.len, p.udp, p.seq = u.size+udpHeaders, u, u.sent
+	p.len, p.udp, p.seq = u.length(now)+udpHeaders, u, u.sent
+	if app := u.ends.app; u.ends.receipts != nil {
+		k, _, _ := app.Message()
+		n := min(u.size, app.Piece(now))
+		p.message, p.part = int32(k), int32(n)
+		app.Take(now, n)
+	} else {
+		app.Take(now, u.size)
+	}
 	u.sent++
 	return u.net.deliver(u.order.Src, p)
 }
@@ -120,23 +168,41 @@ func (u *udpFlow) receive(now vtime.Time, p *packet) {
 		u.reordered++
 	}
 	u.received++
+	if r := u.ends.receipts; r != nil {
+		u.meter.Add(now, vtime.Bytes(p.part))
+		r.AddPart(now, int(p.message), vtime.Bytes(p.part))
+		return
+	}
 	u.meter.Add(now, u.size)
 }
 
 func (u *udpFlow) observe(now vtime.Time, to Observer) {
-	s := &u.net.scratch
-	*s = proto.Sample{Flow: u.order.ID, Side: proto.Source, T: now, Sent: u.size * vtime.Bytes(u.sent)}
-	to(u.order.Src, s)
-	*s = proto.Sample{Flow: u.order.ID, Side: proto.Destination, T: now, Delivered: u.meter.Total()}
-	to(u.order.Dst, s)
+	u.sample(now, proto.Source)
+	to(u.order.Src, &u.net.scratch)
+	u.sample(now, proto.Destination)
+	to(u.order.Dst, &u.net.scratch)
+}
+
+// sample fills the scratch sample for one side. That a queue refused a datagram is
+// not its sender's to know.
+func (u *udpFlow) sample(now vtime.Time, side proto.Side) {
+	s := u.net.newSample(u.order.ID, side, now)
+	if side == proto.Source {
+		s.Sent, s.DatagramsSent = u.ends.app.Taken(), int64(u.sent)
+		return
+	}
+	s.Delivered = u.meter.Total()
+	s.Datagrams, s.Duplicates, s.Reordered = u.received, u.duplicates, u.reordered
+	s.DatagramsLost = int64(u.seen.next) - u.received
 }
 
 func (u *udpFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
 	u.running = false
-	total := u.size * vtime.Bytes(u.sent)
-	to(u.order.Src, proto.FlowResult{Flow: u.order.ID, Side: proto.Source, Total: total, DatagramsSent: int64(u.sent),
-		Last: &proto.Sample{Flow: u.order.ID, Side: proto.Source, T: now, Sent: total}})
+	u.sample(now, proto.Source)
+	last := u.net.scratch
+	to(u.order.Src, proto.FlowResult{Flow: u.order.ID, Side: proto.Source, Total: last.Sent, DatagramsSent: int64(u.sent), Last: &last})
+	u.sample(now, proto.Destination)
+	end := u.net.scratch
 	to(u.order.Dst, proto.FlowResult{Flow: u.order.ID, Side: proto.Destination, Bytes: u.meter.Measured(), Total: u.meter.Total(),
-		MeasuredFrom: u.from, MeasuredTo: u.to, Datagrams: u.received, Reordered: u.reordered, Duplicates: u.duplicates,
-		Last: &proto.Sample{Flow: u.order.ID, Side: proto.Destination, T: now, Delivered: u.meter.Total()}})
+		MeasuredFrom: u.from, MeasuredTo: u.to, Datagrams: u.received, Reordered: u.reordered, Duplicates: u.duplicates, Last: &end})
 }

@@ -139,6 +139,8 @@ func TestJudge(t *testing.T) {
 		{"a refused frame", func(r *Report) { r.Measured.Frames.WriteErrors = 1 }, true, 0, 1},
 		{"many refused frames", func(r *Report) { r.Measured.Frames.WriteErrors = 1000 }, false, 1, 0},
 		{"a broken device", func(r *Report) { r.Measured.Frames.ReadErrors = 1 }, false, 1, 0},
+		{"a change at the bound", func(r *Report) { r.Changes = &ChangesReport{Applied: 1, MaxLate: MaxChangeLate} }, true, 0, 0},
+		{"a change that came late", func(r *Report) { r.Changes = &ChangesReport{Applied: 1, MaxLate: MaxChangeLate + 1} }, false, 1, 0},
 		{"unknown addresses", func(r *Report) { r.Measured.Frames.Unknown = 1 }, true, 0, 1},
 		{"no counters of a wire", func(r *Report) { r.PipeEnds = [][2]EndReport{{{}, {Interface: "eth0", DeviceError: "gone"}}} }, true, 0, 1},
 		{"no counters", func(r *Report) { r.Nodes = []NodeReport{{Name: "n01", DeviceError: "gone"}} }, true, 0, 1},

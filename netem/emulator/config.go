@@ -31,6 +31,9 @@ type Config struct {
 	Pipes []Pipe `json:"pipes,omitempty"`
 	// Losses are injected after the receiver's MAC, from the start.
 	Losses []Loss `json:"losses,omitempty"`
+	// Changes switch radio links and nodes in the course of the run, in the order of
+	// time; their times count from the run's time 0, which comes with Begin.
+	Changes []Change `json:"changes,omitempty"`
 	// DeviceQueue is the length of the ring between a node's kernel and the
 	// emulator in frames; 0 = tap.DefaultQueueLength.
 	DeviceQueue int `json:"device_queue,omitempty"`
@@ -134,6 +137,9 @@ func (c *Config) Validate() error {
 		if err := c.validateVia(i); err != nil {
 			return err
 		}
+	}
+	if err := c.validateChanges(); err != nil {
+		return err
 	}
 	return c.validatePipes()
 }

@@ -57,6 +57,12 @@ func TestValidate(t *testing.T) {
 			c.Pipes = append(c.Pipes, p)
 		}, "both use interface eth0 of node 0 (a)"},
 		{"a bad pipe", func(c *Config) { c.Pipes[0].Config[1].Rate = -1 }, "from b to a"},
+		{"changes", func(c *Config) {
+			c.Changes = []Change{{At: 5, Link: [2]int{1, 1}}, {At: 5, Link: [2]int{0, 2}, Up: true}}
+		}, ""},
+		{"a change of nobody", func(c *Config) { c.Changes = []Change{{Link: [2]int{0, 3}}} }, "change 0: node 3 does not exist"},
+		{"a change of a link without radio", func(c *Config) { c.Changes = []Change{{Link: [2]int{0, 1}}} }, "change 0: node 1 (b) has no radio"},
+		{"changes out of order", func(c *Config) { c.Changes = []Change{{At: 5, Link: [2]int{1, 1}}, {At: 4, Link: [2]int{1, 1}}} }, "change 1 is at 4ns, before"},
 		{"an epoch", func(c *Config) { c.Pipes[0].Config[0].Epoch = 1 }, "comes with Begin"},
 	} {
 		cfg := wiredConfig()

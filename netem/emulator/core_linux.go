@@ -38,6 +38,7 @@ type core struct {
 
 	recorder *recorder // nil: nothing is captured
 	marks    marks
+	changes  changes
 }
 
 // newCore builds the medium and creates the devices.
@@ -57,6 +58,7 @@ func newCore(cfg *Config, b *board.Board) (*core, error) {
 		return nil, err
 	}
 	c.marks.init(c)
+	c.changes.init(c)
 	if err := c.connect(); err != nil {
 		c.close()
 		return nil, err
@@ -113,7 +115,7 @@ func (c *core) close() {
 }
 
 func (c *core) nextVisible() vtime.Time {
-	at := min(c.ahead.next(c.eng.Now()), c.marks.next)
+	at := min(c.ahead.next(c.eng.Now()), c.marks.next, c.changes.next)
 	if c.medium != nil {
 		at = min(at, c.medium.NextVisible())
 	}

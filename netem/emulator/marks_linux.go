@@ -82,6 +82,7 @@ func (m *marks) begin(o *beginOrder) error {
 	m.c.recorder.begin(epoch, epoch.Sub(m.c.loop.Clock()).Std())
 	m.next = m.from
 	m.zero = m.c.eng.Schedule(max(epoch, m.c.eng.Now()), m, uint64(zero))
+	m.c.changes.begin(epoch)
 	m.events[0] = m.c.eng.Schedule(m.from, m, uint64(measuring))
 	m.events[1] = m.c.eng.Schedule(m.to, m, uint64(after))
 	return nil

@@ -116,6 +116,8 @@ type Report struct {
 	// ends: direction e leaves end e.
 	Pipes    [][2]pipe.Stats `json:"pipes,omitempty"`
 	PipeEnds [][2]EndReport  `json:"pipe_ends,omitempty"`
+	// Changes says how the configuration's changes were applied; nil: it has none.
+	Changes *ChangesReport `json:"changes,omitempty"`
 	// ShortestDrain is the least time in which a full queue of a wired link empties;
 	// 0 if no link has both a rate and a limit.
 	ShortestDrain vtime.Duration `json:"shortest_drain_ns,omitempty"`

@@ -270,6 +270,9 @@ func (s *server) report() *Report {
 		TraceHash: s.core.eng.TraceHash(), Events: s.core.eng.Fired(), Capture: s.captured,
 		ShortestDrain: shortestDrain(s.core.cfg),
 	}
+	if len(s.core.cfg.Changes) > 0 {
+		r.Changes = &s.core.changes.report
+	}
 	end := s.seen[over]
 	from, to := s.seen[measuring], s.seen[after]
 	if from == nil { // without Begin the interval is the whole run

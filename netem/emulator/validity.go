@@ -105,6 +105,9 @@ func Judge(r *Report) Verdict {
 	if f.ReadErrors > 0 {
 		invalid("%d reads from the nodes' devices failed", f.ReadErrors)
 	}
+	if why := judgeChanges(r.Changes); why != "" {
+		invalid("%s", why)
+	}
 	if f.Unknown > 0 {
 		warn("%d frames went over the radio to hardware addresses that no radio reaches", f.Unknown)
 	}

@@ -65,29 +65,39 @@ func supported(c *spec.Config) error {
 		return &backend.ErrUnsupported{Backend: Name, What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
 			Do: "describe the topology by generate or nodes"}
 	}
-	for i, f := range c.Flows {
-		switch f.Transport.Family() {
-		case spec.FamilyTCP, spec.FamilyHopByHopTCP:
-			if cc := f.Transport.Variant(); !slices.Contains(tcp.Controls(), cc) {
-				return &backend.ErrUnsupported{Backend: Name, What: fmt.Sprintf("flows[%d].transport: %s", i, f.Transport),
-					Because: "the model TCP has no congestion control " + cc,
-					Do:      "use one of " + strings.Join(tcp.Controls(), ", ") + ", or a back end with a kernel (--backend netns)"}
-			}
-		case spec.FamilyHop:
-			if _, err := backend.HopConfig(c); err != nil {
-				return err
-			}
-		}
-	}
 	flows := 0
 	for i := range c.Flows {
-		if f := &c.Flows[i]; f.Pairs.Random() {
-			flows += f.Count
-		} else {
-			flows += len(f.Pairs.Listed)
+		f := &c.Flows[i]
+		if err := carried(c, i, f.Transport); err != nil {
+			return err
+		}
+		flows += f.Number()
+		if f.Workload.Kind == spec.Web {
+			flows += f.Number() // those of the requests
 		}
 	}
 	return tooManySamples(flows, c.Warmup+c.Duration, c.Sample)
+}
+
+// carried says why the model does not have a transport; nil where it does.
+func carried(c *spec.Config, i int, t spec.Transport) error {
+	unsupported := &backend.ErrUnsupported{Backend: Name, What: fmt.Sprintf("flows[%d].transport: %s", i, t)}
+	switch {
+	case t.External():
+		unsupported.Because = "it is a program, which needs a kernel"
+		unsupported.Do = "use a back end with a kernel (--backend netns)"
+		return unsupported
+	case t.Family() == spec.FamilyHop:
+		_, err := backend.HopConfig(c)
+		return err
+	case slices.Contains([]string{spec.FamilyTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle}, t.Family()):
+		if cc := t.Variant(); !slices.Contains(tcp.Controls(), cc) {
+			unsupported.Because = "the model TCP has no congestion control " + cc
+			unsupported.Do = "use one of " + strings.Join(tcp.Controls(), ", ") + ", or a back end with a kernel (--backend netns)"
+			return unsupported
+		}
+	}
+	return nil
 }
 
 // Run implements backend.Backend.

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 
+	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport/tcp"
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/des"
@@ -23,6 +24,8 @@ type world struct {
 	net    *simnet.Net
 	rec    *store.RunRecord
 	series *series
+	// messages are what became of the messages so far.
+	messages []proto.Message
 
 	recording *recording // nil: nothing is captured
 
@@ -107,6 +110,14 @@ func (w *world) resetStats() {
 	w.net.ResetStats()
 }
 
+// observe takes a round of samples, and what became of messages meanwhile.
+func (w *world) observe(now vtime.Time) {
+	w.net.Observe(now, w.series.add)
+	w.net.Messages(w.keep)
+}
+
+func (w *world) keep(_ int, m *proto.Message) { w.messages = append(w.messages, *m) }
+
 // tick is how often a run looks whether it is still wanted, and says how far it
 // has come.
 const tick = vtime.Second
@@ -114,9 +125,9 @@ const tick = vtime.Second
 // run carries the scenario out. The samples are taken before the events of
 // their moment, and so are the marks of the measured interval.
 func (w *world) run(ctx context.Context, tell backend.Progress) error {
-	every, add := w.s.Config().Sample, w.series.add
+	every := w.s.Config().Sample
 	w.net.Start()
-	w.net.Observe(0, add)
+	w.observe(0)
 	if w.warmup == 0 {
 		w.resetStats()
 	}
@@ -143,7 +154,7 @@ func (w *world) run(ctx context.Context, tell backend.Progress) error {
 			w.resetStats()
 		}
 		if now == nextSample {
-			w.net.Observe(now, add)
+			w.observe(now)
 			nextSample = now.Add(every)
 		}
 	}

@@ -201,7 +201,9 @@ type FlowStats struct {
 	BytesSent      vtime.Bytes // payload bytes in data packets, repetitions included
 	PacketsSent    uint64      // data packets
 	Retransmitted  uint64      // data packets sent again in a later round
+	DataAgain      uint64      // data packets sent of blocks that were passed on before (a token asked for them)
 	Duplicates     uint64      // data packets received again
+	Redundant      uint64      // of these, packets of blocks that were complete here
 	Rounds         uint64      // rounds of data sent
 	BSYNs          uint64      // BSYNs sent
 	BSYNTimeouts   uint64      // BSYNs and VBSYNs repeated because no answer came
@@ -230,4 +232,7 @@ type NodeStats struct {
 	Unexpected     uint64 // well-formed packets that fit no state here
 	DrainsTimedOut uint64 // BSYNs released by Config.DrainTimeout
 	NoRoute        uint64 // messages not sent for want of a next hop
+	Tokens         uint64 // as in FlowStats, over all flows
+	DataAgain      uint64
+	Redundant      uint64
 }

@@ -163,6 +163,18 @@ func TestVirtualRetransmission(t *testing.T) {
 	if again[[2]NodeID{2, 3}] == 0 || tokens == 0 {
 		t.Errorf("the block was not repeated from the last hop that had it: %v, %d tokens", again, tokens)
 	}
+	// The counters say the same.
+	counted := uint64(0)
+	for i, x := range w.nodes {
+		s := x.n.Stats()
+		counted += s.Tokens
+		if s.Redundant != 0 || (s.DataAgain != 0) != (i == 2) || s.DataAgain != uint64(again[[2]NodeID{NodeID(i), NodeID(i + 1)}]) {
+			t.Errorf("node %d counts %d data packets sent again, %d redundant", i, s.DataAgain, s.Redundant)
+		}
+	}
+	if counted != uint64(tokens) {
+		t.Errorf("%d tokens are counted, %d were sent", counted, tokens)
+	}
 }
 
 // TestCacheEviction: with memory for few blocks the cache is bounded, nothing

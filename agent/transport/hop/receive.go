@@ -160,14 +160,14 @@ func (n *Node) onData(now vtime.Time, from NodeID, m *message) {
 	b := f.find(m.block)
 	if b == nil || b.from != from || b.buf == nil {
 		if b == nil && (f.delivered(m.block) || f.passed(m.block)) {
-			f.stats.Duplicates++
+			n.redundant(f)
 		} else {
 			n.stats.Unexpected++
 		}
 		return
 	}
 	if b.complete() {
-		f.stats.Duplicates++
+		n.redundant(f)
 		return
 	}
 	i := int(m.seq)
@@ -180,6 +180,14 @@ func (n *Node) onData(now vtime.Time, from NodeID, m *message) {
 		b.rxAttempt = m.attempt
 	}
 	n.take(now, b, i, m.data)
+}
+
+// redundant counts a packet of a block that was complete here already: its sender did
+// not know, or did not heed it.
+func (n *Node) redundant(f *flow) {
+	f.stats.Duplicates++
+	f.stats.Redundant++
+	n.stats.Redundant++
 }
 
 // take stores packet i of the block.

@@ -249,6 +249,10 @@ func (n *Node) sendData(now vtime.Time, b *block, c Class) {
 	if b.round > 1 {
 		s.Retransmitted++
 	}
+	if b.resend {
+		s.DataAgain++
+		n.stats.DataAgain++
+	}
 	if b.ntodo == 0 {
 		n.lastGiven(now, b)
 	}

@@ -60,3 +60,45 @@ func (n *Node) Stats() NodeStats {
 	s.Flows, s.MemoryUsed = len(n.flows), n.memory
 	return s
 }
+
+// Add adds the counters of o, a flow's at a node that has lost its memory since; the
+// state stays that of s.
+func (s *FlowStats) Add(o *FlowStats) {
+	s.Delivered += o.Delivered
+	s.BytesSent += o.BytesSent
+	s.DelaySum += o.DelaySum
+	to, from := s.counters(), o.counters()
+	for i := range to {
+		*to[i] += *from[i]
+	}
+}
+
+// counters are the cumulative counts of a FlowStats.
+func (s *FlowStats) counters() []*uint64 {
+	return []*uint64{&s.BlocksSent, &s.BlocksReceived, &s.BlocksAcked, &s.MicroBlocks, &s.PacketsSent, &s.Retransmitted, &s.DataAgain, &s.Duplicates,
+		&s.Redundant, &s.Rounds, &s.BSYNs, &s.BSYNTimeouts, &s.BACKs, &s.Grants, &s.GrantsExpired, &s.Withheld, &s.Blocked, &s.Tokens, &s.Virtual,
+		&s.Evicted, &s.Corrupt, &s.DelayCount}
+}
+
+// Add adds the counters of o, which the node had before it lost its memory.
+func (s *NodeStats) Add(o *NodeStats) {
+	s.MemoryPeak = max(s.MemoryPeak, o.MemoryPeak)
+	s.DataSent += o.DataSent
+	s.ControlSent += o.ControlSent
+	s.Received += o.Received
+	s.BadPackets += o.BadPackets
+	s.Unexpected += o.Unexpected
+	s.DrainsTimedOut += o.DrainsTimedOut
+	s.NoRoute += o.NoRoute
+	s.Tokens += o.Tokens
+	s.DataAgain += o.DataAgain
+	s.Redundant += o.Redundant
+}
+
+// Counters are the counters alone, as those of a flow at a node that has lost its
+// memory.
+func (s FlowStats) Counters() FlowStats {
+	c := FlowStats{Key: s.Key, Role: s.Role}
+	c.Add(&s)
+	return c
+}

@@ -81,6 +81,7 @@ func (n *Node) sendVBSYN(now vtime.Time, p *port, b *block) bool {
 	b.tokNext = next
 	b.mark(p)
 	b.f.stats.Tokens++
+	n.stats.Tokens++
 	m := n.announce(b, typeVBSYN, b.tokAttempt)
 	m.To, m.ttl, m.attempt = next, b.tokTTL, b.tokAttempt
 	return true

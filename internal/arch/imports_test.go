@@ -168,6 +168,7 @@ var pure = []struct {
 	{"agent/transport/bundle", []string{"netem/vtime", "github.com/fxamacker/cbor/v2"}},
 	// des: the random streams, from which both ends draw the same schedule.
 	{"agent/workload", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
+	{"agent/workload/voice", []string{"netem/vtime", "netem/des/fmath"}},
 	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
 	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "netem/inet", "agent/proto", "agent/transport", "agent/transport/hop",
 		"agent/transport/tcp", "agent/transport/relay", "agent/transport/bundle", "agent/workload", "orchestrator/backend/sim/simhop"}},

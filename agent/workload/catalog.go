@@ -1,7 +1,7 @@
 package workload
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/des/fmath"
@@ -74,7 +74,8 @@ func tailMean(from, most float64) float64 {
 
 // size returns the size of the object with the given rank.
 func (c *catalog) size(rank int) vtime.Bytes {
-	c.draw.Reseed(c.seed, fmt.Sprintf("workload/web/object/%d", rank))
+	var name [40]byte
+	c.draw.Reseed(c.seed, string(strconv.AppendInt(append(name[:0], "workload/web/object/"...), int64(rank), 10)))
 	u := c.draw.Float64()
 	var x float64
 	if u < bodyShare {

@@ -195,7 +195,7 @@ func (r *Receipts) search(notBefore, is func(*missing) bool) (int, bool) {
 }
 
 func (r *Receipts) remove(i int) {
-	if i == 0 {
+	if i == 0 && len(r.missing) > 1 {
 		r.missing = r.missing[1:] // the array is left behind at the next growth
 		return
 	}

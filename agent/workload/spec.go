@@ -101,6 +101,10 @@ func (s Spec) Total() vtime.Bytes {
 	return 0
 }
 
+// Ends reports whether the flow is over when its source has sent everything: of a
+// fixed amount. Others last until their stop, and may be silent before it.
+func (s Spec) Ends() bool { return s.Kind == Sized || s.Kind == Trace }
+
 // HasMessages reports whether the flow's data are messages whose delays are
 // measured.
 func (s Spec) HasMessages() bool {

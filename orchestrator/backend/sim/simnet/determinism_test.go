@@ -46,6 +46,36 @@ func everything(t testing.TB, seed uint64, end vtime.Time) *lab {
 	return l
 }
 
+// talking is a run with every workload of messages over every transport, over a row
+// of hidden senders (0 to 4) and a server (5) behind a wire.
+func talking(t testing.TB, seed uint64, end vtime.Time) *lab {
+	var flows []proto.Flow
+	add := func(load workload.Spec, name string, path ...int) {
+		load.Seed = uint64(len(flows))
+		f := proto.Flow{Transport: name, Src: path[0], Dst: path[len(path)-1], Path: path, Workload: load}
+		f.Options.NoDelay, f.Options.BlockSize = true, 32*vtime.KiB
+		flows = append(flows, f)
+	}
+	thin := poissonLoad
+	thin.Interval, thin.Sizes = 400*msec, workload.SizesPareto
+	for _, name := range []string{"tcp/cubic", "hop-by-hop-tcp/bbr", "hop", "udp"} {
+		add(thin, name, 0, 1, 2)
+		add(voipLoad, name, 3, 2, 1)
+	}
+	for _, name := range []string{"tcp/cubic", "hop-by-hop-tcp/cubic", "hop"} {
+		first := len(flows)
+		for i, f := range exchange(name, 5, 4, 3) {
+			add(f.Workload, name, f.Path...)
+			flows[first+i].Workload.Seed, flows[first+i].Peer = uint64(first), new(first+1-i)
+		}
+	}
+	l := newLab(t, positions(0, 200, 400, 600, 800), testMAC(), both(func(c *Config) {
+		c.Seed, c.End = seed, end
+	}, wired(5, 6, []Pipe{wire(4, 5, pipe.Config{Rate: 10 * mbit, Delay: 5 * msec, Queue: pipe.Queue{Packets: 50}, Loss: pipe.Loss{Good: 0.001}})})), flows...)
+	l.loss(1, 2, 0.02)
+	return l
+}
+
 // everyPipe are the wired links of everything.
 func everyPipe(t testing.TB) []Pipe {
 	up, down := true, false
@@ -68,7 +98,10 @@ func everyPipe(t testing.TB) []Pipe {
 
 // fingerprint is the hash of the trace and every account.
 func fingerprint(t testing.TB, seed uint64, end vtime.Time) string {
-	l := everything(t, seed, end)
+	return account(t, everything(t, seed, end))
+}
+
+func account(t testing.TB, l *lab) string {
 	l.finish()
 	s := fmt.Sprintf("%016x %d", l.eng.TraceHash(), l.eng.Fired())
 	for i := range l.cfg.Flows {
@@ -78,6 +111,35 @@ func fingerprint(t testing.TB, seed uint64, end vtime.Time) string {
 		s += fmt.Sprintf(" %d/%d", l.dst(i).Bytes, l.src(i).Total)
 	}
 	return s
+}
+
+// TestEqualSeedsGiveEqualMessages: what became of each message, too.
+func TestEqualSeedsGiveEqualMessages(t *testing.T) {
+	run := func(seed uint64) (string, []proto.Message) {
+		l := talking(t, seed, 6*sec)
+		s := account(t, l)
+		var all []proto.Message
+		l.net.Messages(func(_ int, m *proto.Message) { all = append(all, *m) })
+		return s, all
+	}
+	want, messages := run(1)
+	if other, _ := run(2); other == want {
+		t.Fatalf("two seeds have one trace: %s", want)
+	}
+	byFlow := map[int]int{}
+	for _, m := range messages {
+		byFlow[m.Flow]++
+	}
+	for _, f := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12} {
+		if byFlow[f] < 3 {
+			t.Errorf("flow %d has %d messages: the case is too easy", f, byFlow[f])
+		}
+	}
+	for range 20 {
+		if got, m := run(1); got != want || !reflect.DeepEqual(m, messages) {
+			t.Fatalf("%s\nwant\n%s", got, want)
+		}
+	}
 }
 
 // TestEqualSeedsGiveEqualTraces over 1,000 repeats, on one processor and on two,
@@ -190,6 +252,8 @@ func TestStrangersDoNotChangeDraws(t *testing.T) {
 		"a TCP flow":             {far: far, flows: []proto.Flow{{Transport: "tcp/bbr", Src: 5, Dst: 4}}},
 		"a Hop flow":             {far: far, flows: []proto.Flow{{Transport: "hop", Src: 5, Dst: 4}}},
 		"a relayed flow":         {far: append(far, 5400), flows: []proto.Flow{{Transport: "hop-by-hop-tcp/bic", Src: 4, Dst: 6, Path: []int{4, 5, 6}}}},
+		"a call":                 {far: far, flows: []proto.Flow{{Transport: "udp", Src: 4, Dst: 5, Workload: voipLoad}}},
+		"messages over TCP":      {far: far, flows: []proto.Flow{{Transport: "tcp/bbr", Src: 4, Dst: 5, Workload: poissonLoad}}},
 		"a wired link":           {servers: 2, pipes: []Pipe{wire(4, 5, rough)}},
 		"flows over wired links": {servers: 2, pipes: []Pipe{wire(4, 5, rough)}, flows: []proto.Flow{tcpFlow(4, 5), udp(5, 4, 1000)}},
 		"a flow in reach":        {flows: []proto.Flow{udp(1, 0, 100)}},

@@ -118,6 +118,19 @@ type FlowOptions struct {
 	PacketSize    vtime.Bytes    `json:"packet_size,omitempty"`        // udp: payload per datagram, 0 = 1400 B
 	ConnectWithin vtime.Duration `json:"connect_within_ns,omitempty"`  // 0 = until the flow's stop
 	Program       *Program       `json:"program,omitempty"`            // exec
+	Bundle        *Bundle        `json:"bundle,omitempty"`             // bundle; nil = the defaults
+}
+
+// Bundle are the options of the transport bundle.
+type Bundle struct {
+	// Size is the most payload of a bundle; 0 = 1 MiB. A message that is longer
+	// travels in several.
+	Size vtime.Bytes `json:"size,omitempty"`
+	// Disk: a relay stores on disk, and keeps that over a restart.
+	Disk bool `json:"disk,omitempty"`
+	// Limit is the most that a relay stores of a flow, in bytes of bundles; 0 =
+	// 64 MiB.
+	Limit vtime.Bytes `json:"limit,omitempty"`
 }
 
 // Program is what the transport exec runs: a program and its arguments for each

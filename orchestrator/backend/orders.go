@@ -58,6 +58,9 @@ func Orders(s *plan.Scenario, addr func(node int) netip.Addr) []proto.Flow {
 		switch g.Transport.Family() {
 		case spec.FamilyHopByHopTCP:
 			p.Options.RelayBuffer = c.Transports.HopByHopTCP.RelayBuffer
+		case spec.FamilyBundle:
+			o := c.Transports.Bundle
+			p.Options.Bundle = &proto.Bundle{Size: o.Bundle, Disk: o.Storage == spec.StorageDisk, Limit: o.Limit}
 		case spec.FamilyHop:
 			p.Options.BlockSize = c.Transports.Hop.Block
 		case spec.FamilyTCP:

@@ -153,12 +153,13 @@ func (s *stream) feed(now vtime.Time, k *socket) {
 	}
 }
 
-// piece is the length of the next write, of one message at most: at its end all is
-// pushed, which decides how much a small buffer sends. Where the send buffer is
-// fixed, one that was taken in part is finished first, as the agent's is. A tuned
-// buffer is never so small; there every write begins anew.
+// piece is the length of the next write: of all that is ready, so that messages
+// which wait together leave together. Where the send buffer is fixed, one that was
+// taken in part is finished first, as the agent's is: at its end all is pushed,
+// which decides how much a small buffer sends. A tuned buffer is never so small;
+// there every write begins anew.
 func (s *stream) piece(now vtime.Time) vtime.Bytes {
-	n := min(s.ends.app.Piece(now), workload.MaxChunk)
+	n := min(s.ends.app.Ready(now), workload.MaxChunk)
 	if s.order.Options.SendBuffer == 0 {
 		return n
 	}

@@ -49,6 +49,12 @@ func (t Transport) External() bool {
 	return f != nil && f.external
 }
 
+// HasDSCP reports whether flows[].dscp holds for the transport.
+func (t Transport) HasDSCP() bool {
+	f := t.family()
+	return f != nil && f.dscp
+}
+
 // Transports holds the options of each family; they apply to all flows of the
 // family.
 type Transports struct {

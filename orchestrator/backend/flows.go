@@ -22,6 +22,11 @@ type sides struct {
 	relays   []*proto.FlowResult
 }
 
+// all are the accounts of every node, the source's and the destination's first.
+func (a sides) all() []*proto.FlowResult {
+	return append([]*proto.FlowResult{a.src, a.dst}, a.relays...)
+}
+
 // CollectFlows turns the accounts of a run's nodes into the record's flows; an
 // entry may be nil where a node gave none.
 func CollectFlows(rec *store.RunRecord, s *plan.Scenario, results []*proto.Results) {
@@ -48,6 +53,13 @@ func CollectFlows(rec *store.RunRecord, s *plan.Scenario, results []*proto.Resul
 	}
 	for i := range rec.Flows {
 		settle(&rec.Flows[i], s, byFlow[i])
+	}
+	for i, f := range s.Flows {
+		// Pages that nobody could ask for say nothing of the network.
+		if row, requests := &rec.Flows[i], &rec.Flows[f.Peer]; f.Role == spec.Responses && requests.Status == store.FlowFailed && row.Status != store.FlowFailed {
+			row.Status, row.Error = store.FlowFailed, fmt.Sprintf("its requests, flow %d, failed: %s", f.Peer, requests.Error)
+			row.Bytes, row.GoodputBps = 0, store.None[float64]()
+		}
 	}
 }
 
@@ -95,10 +107,15 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 		row.CorruptBlocks = store.Some(a.dst.Corrupt)
 		row.Counters["blocks_acknowledged"] = a.src.Blocks
 	}
+	for _, r := range a.all() {
+		for _, c := range r.Counters {
+			row.Counters[c.Name] += c.Delta
+		}
+	}
 	if a.dst.Finished {
 		row.CompletionS = store.Some(a.dst.FinishedAt.Seconds())
 	}
-	row.Status, row.Error = verdict(row, a)
+	row.Status, row.Error = verdict(row, s, a)
 	from, to := measured(c, g)
 	if row.Status != store.FlowFailed {
 		if err := measuredOverInterval(from, to, a.dst); err != nil {
@@ -112,15 +129,16 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 	row.GoodputBps = store.Goodput(row.Bytes, to.Sub(from).Seconds())
 }
 
-func verdict(row *store.Flow, a sides) (store.FlowStatus, string) {
-	for _, r := range append([]*proto.FlowResult{a.src, a.dst}, a.relays...) {
+func verdict(row *store.Flow, s *plan.Scenario, a sides) (store.FlowStatus, string) {
+	for _, r := range a.all() {
 		if r.Error == nil {
 			continue
 		}
-		if r.Error.Code == proto.CodeTimeout {
-			return store.FlowTimeout, r.Error.Error()
+		err := outage(s, row.Flow, r.Error)
+		if err.Code == proto.CodeTimeout {
+			return store.FlowTimeout, err.Error()
 		}
-		return store.FlowFailed, r.Error.Error()
+		return store.FlowFailed, err.Error()
 	}
 	if row.Size.OK && !a.dst.Finished {
 		return store.FlowTimeout, "not all of the " + strconv.FormatInt(row.Size.V, 10) + " bytes had arrived at the end"

@@ -43,6 +43,7 @@ func NewRecord(s *plan.Scenario, address func(node int) string) *store.RunRecord
 		rec.Links = append(rec.Links, newLink(s.Topology, l, routed[[2]int{l.From, l.To}]))
 	}
 	rec.Pipes = PipeRows(s, nil)
+	rec.Events = changeRows(s)
 	return rec
 }
 
@@ -67,7 +68,13 @@ func newFlow(c *spec.Config, f topology.Flow) store.Flow {
 		Src: f.Src, Dst: f.Dst, Hops: f.Hops(), Path: f.Path,
 		StartS: startOf(c, &g).Seconds(), StopS: stopOf(c, &g).Seconds(),
 		Status: store.FlowFailed, Error: "the run gave no result for this flow",
-		Counters: store.Counters{},
+		Counters: store.Counters{}, Role: string(f.Role),
+	}
+	if f.Role != "" {
+		row.Peer = store.Some(int64(f.Peer))
+	}
+	if g.Transport.HasDSCP() {
+		row.DSCP = store.Some(int64(g.DSCPValue()))
 	}
 	if g.Workload.Kind == spec.Sized {
 		row.Size = store.Some(int64(g.Workload.Size))

@@ -1,0 +1,35 @@
+package backend
+
+import (
+	"github.com/hopbed/hopbed/agent/workload/voice"
+	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// judgeVoice says how a listener would judge a flow of speech, whose messages are
+// given in the order in which they were sent: by the adaptive playout buffer,
+// which has the warm-up to find the delay of the path. Only what was sent from the
+// moment from on counts.
+func judgeVoice(row *store.Flow, codec string, messages []store.Message, from int64) {
+	c, ok := voice.CodecOf(codec)
+	if !ok {
+		return
+	}
+	packets := make([]voice.Packet, len(messages))
+	begin := len(messages)
+	for i, m := range messages {
+		packets[i] = voice.Packet{Sent: vtime.Time(m.ReadyUs) * vtime.Time(vtime.Microsecond), Delay: vtime.Duration(m.DelayUs.V) * vtime.Microsecond, Lost: !m.DelayUs.OK}
+		if m.ReadyUs >= from {
+			begin = min(begin, i)
+		}
+	}
+	s, ok := c.Rate(voice.Usual.Play(packets)[begin:])
+	if !ok {
+		return
+	}
+	row.RFactor, row.MOS = store.Some(s.R), store.Some(s.MOS)
+	row.Counters["voice_played"], row.Counters["voice_late"], row.Counters["voice_lost"] = int64(s.Played), int64(s.Late), int64(s.Lost)
+	if s.Played > 0 {
+		row.Counters["voice_mouth_to_ear_us"] = int64(s.MouthToEar / vtime.Microsecond)
+	}
+}

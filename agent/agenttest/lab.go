@@ -18,6 +18,7 @@ import (
 	"github.com/hopbed/hopbed/agent/probe"
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/session"
+	"github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/internal/testenv"
 	"github.com/hopbed/hopbed/netem/board"
@@ -28,7 +29,7 @@ import (
 // Main is for TestMain: it runs the agent when the process is one, else the
 // tests.
 func Main(m *testing.M) {
-	reexec.Dispatch(reexec.Table{session.Part: func() int { return session.Main("test") }})
+	reexec.Dispatch(reexec.Table{session.Part: func() int { return session.Main("test") }, program.GuardPart: program.Guard})
 	os.Exit(m.Run())
 }
 
@@ -49,12 +50,13 @@ type Node struct {
 	Cmd    *exec.Cmd
 	Exited chan struct{}
 
-	drained sync.WaitGroup
-	mu      sync.Mutex
-	samples []proto.Sample
-	events  []proto.Event
-	logs    []proto.Log
-	failed  []proto.Failure
+	drained  sync.WaitGroup
+	mu       sync.Mutex
+	samples  []proto.Sample
+	messages []proto.Message
+	events   []proto.Event
+	logs     []proto.Log
+	failed   []proto.Failure
 }
 
 // Options of a lab.
@@ -197,6 +199,7 @@ func (n *Node) drain() {
 		switch {
 		case a.Samples != nil:
 			n.samples = append(n.samples, a.Samples.Samples...)
+			n.messages = append(n.messages, a.Samples.Messages...)
 		case a.Event != nil:
 			n.events = append(n.events, *a.Event)
 		case a.Log != nil:
@@ -216,6 +219,19 @@ func (n *Node) Samples(flow int, side proto.Side) []proto.Sample {
 	for _, s := range n.samples {
 		if s.Flow == flow && s.Side == side {
 			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Messages returns what the node has told so far of one flow's messages.
+func (n *Node) Messages(flow int) []proto.Message {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []proto.Message
+	for _, m := range n.messages {
+		if m.Flow == flow {
+			out = append(out, m)
 		}
 	}
 	return out

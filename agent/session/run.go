@@ -81,6 +81,8 @@ func (s *session) stopFlows() {
 	}
 	wg.Wait()
 	s.sendRecorded()
+	for s.sendMessages(s.messages()) {
+	}
 	probe.ReadHost().Since(s.host, &s.facts)
 	if after, err := probe.ReadCounters(); err != nil {
 		s.facts.Missing = append(s.facts.Missing, "protocol counters: "+err.Error())
@@ -106,6 +108,26 @@ func (s *session) sendRecorded() {
 		// The reader of orders sees a broken stream.
 		_ = s.srv.Send(proto.TypeSamples, proto.Samples{Node: s.cfg.Node, Samples: part})
 	}
+}
+
+// messages returns a batch of what became of messages. The caller holds mu.
+func (s *session) messages() (batch []proto.Message) {
+	for _, ep := range s.endpoints {
+		if r, ok := ep.(transport.Reporter); ok {
+			batch = r.Messages(batch, proto.MaxMessages)
+		}
+	}
+	return batch
+}
+
+// sendMessages sends a batch; false when there is nothing in it.
+func (s *session) sendMessages(batch []proto.Message) bool {
+	if len(batch) == 0 {
+		return false
+	}
+	// The reader of orders sees a broken stream.
+	_ = s.srv.Send(proto.TypeSamples, proto.Samples{Node: s.cfg.Node, Samples: []proto.Sample{}, Messages: batch})
+	return true
 }
 
 // maxBatch bounds a batch of late samples: a sample is some hundred bytes, a
@@ -154,6 +176,15 @@ func (p *sampler) run() {
 			// The reader of orders sees a broken stream.
 			_ = p.s.srv.Send(proto.TypeSamples, proto.Samples{Node: p.s.cfg.Node, Samples: batch})
 			batch = batch[:0]
+		}
+		for {
+			// Not under the lock, because the controller may not read.
+			p.s.mu.Lock()
+			messages := p.s.messages()
+			p.s.mu.Unlock()
+			if !p.s.sendMessages(messages) {
+				return
+			}
 		}
 	}
 	defer flush()

@@ -162,9 +162,10 @@ type Recorder interface {
 
 // Reporter is an Endpoint of a transport that carries messages.
 type Reporter interface {
-	// Messages appends what became of messages since the last call, at most the
-	// given number; it is called until it appends none, while the flows run and
-	// after Stop, when it yields those that were not delivered as well.
+	// Messages appends what became of messages since the last call, until to has
+	// the length most: what is left comes with the next call. It is called while
+	// the flows run and after Stop, when it yields those that were not delivered
+	// as well.
 	Messages(to []proto.Message, most int) []proto.Message
 }
 

@@ -229,10 +229,17 @@ func (e *endpoint) Setups() []proto.FlowSetup { return e.setups }
 // Start schedules the flows.
 func (e *endpoint) Start(sched transport.Schedule) error {
 	e.sched = sched
+	var sinks []*sock.Sink
 	for _, in := range e.incoming {
 		if in.sink != nil {
-			in.sink.Begin(sched)
-		} else {
+			sinks = append(sinks, in.sink)
+		}
+	}
+	if err := sock.Begin(sched, e.sources, sinks); err != nil {
+		return err
+	}
+	for _, in := range e.incoming {
+		if in.relay != nil {
 			in.relay.begin(sched)
 		}
 		e.wg.Go(func() { e.accept(in) })
@@ -303,6 +310,19 @@ func (e *endpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 	for _, in := range e.incoming {
 		if sample, ok := in.sample(now); ok {
 			to = append(to, sample)
+		}
+	}
+	return to
+}
+
+// Messages appends what became of messages; relays see bytes only.
+func (e *endpoint) Messages(to []proto.Message, most int) []proto.Message {
+	for _, s := range e.sources {
+		to = s.Messages(to, most)
+	}
+	for _, in := range e.incoming {
+		if in.sink != nil {
+			to = in.sink.Messages(to, most)
 		}
 	}
 	return to

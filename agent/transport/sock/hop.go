@@ -181,7 +181,12 @@ func (e *hopEndpoint) Start(sched transport.Schedule) error {
 	defer e.mu.Unlock()
 	e.sched = sched
 	for _, f := range e.flows {
-		f.begin(sched)
+		if err := f.begin(sched); err != nil {
+			return err
+		}
+		if f.Flow.Peer != nil && f.side == proto.Destination {
+			f.peer = e.find(hop.FlowKey{Src: f.key.Dst, Dst: f.key.Src, Flow: hop.FlowID(*f.Flow.Peer)}, proto.Source)
+		}
 	}
 	e.wg.Go(e.run)
 	return nil
@@ -199,6 +204,16 @@ func (e *hopEndpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 	return to
 }
 
+// Messages appends what became of messages.
+func (e *hopEndpoint) Messages(to []proto.Message, most int) []proto.Message {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, f := range e.flows {
+		to = f.messages(to, most)
+	}
+	return to
+}
+
 // Stop ends the loop.
 func (e *hopEndpoint) Stop() {
 	e.cancel()
@@ -206,6 +221,11 @@ func (e *hopEndpoint) Stop() {
 		e.wait.wake()
 	}
 	e.wg.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, f := range e.flows {
+		f.settle(e.halted)
+	}
 }
 
 // Results returns one result per flow.

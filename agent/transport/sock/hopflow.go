@@ -23,12 +23,14 @@ type hopFlow struct {
 	stop    vtime.Time
 	opened  bool
 	closed  bool
-	dry     bool              // the node was told that there is nothing now
-	app     *workload.Source  // source
-	pattern *workload.Pattern // source and destination
-	meter   *workload.Meter   // every side, once begun; counts at the destination
-	high    vtime.Bytes       // the most that the node has reported as delivered
-	last    hop.FlowStats     // as the node knew the flow last
+	dry     bool               // the node was told that there is nothing now
+	app     *workload.Source   // source
+	pattern *workload.Pattern  // source and destination
+	meter   *workload.Meter    // every side, once begun; counts at the destination
+	account *workload.Receipts // the same of messages
+	peer    *hopFlow           // the other flow of an exchange, where it begins at this node
+	high    vtime.Bytes        // the most that the node has reported as delivered
+	last    hop.FlowStats      // as the node knew the flow last
 	result  proto.FlowResult
 	failed  *proto.Error // to be reported
 }
@@ -45,11 +47,21 @@ func newHopFlow(f proto.Flow, side proto.Side, cfg hop.Config) *hopFlow {
 	return h
 }
 
-func (f *hopFlow) begin(sched transport.Schedule) {
+func (f *hopFlow) begin(sched transport.Schedule) error {
 	f.stop = sched.FlowStop(&f.Flow)
 	from, to := f.Flow.Measured(sched.Warmup, sched.End)
 	f.meter = workload.NewMeter(from, to, f.Flow.Workload.Total())
 	f.result.MeasuredFrom, f.result.MeasuredTo = from, to
+	account, err := workload.NewReceipts(f.Flow.Workload, f.Flow.Start, f.stop)
+	if err == nil && f.side == proto.Source {
+		f.app, err = workload.NewSource(f.Flow.Workload, f.Flow.Start, f.stop)
+	}
+	if err != nil {
+		return &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("flow %d", f.Flow.ID), Detail: err.Error()}
+	}
+	account.Blocks(f.block)
+	f.account = account
+	return nil
 }
 
 // turn opens the flow at its start and closes it at its stop; it returns when
@@ -63,12 +75,7 @@ func (f *hopFlow) turn(now vtime.Time, n *hop.Node) vtime.Time {
 			return f.Flow.Start
 		}
 		f.opened = true
-		app, err := workload.NewSource(f.Flow.Workload, f.Flow.Start, f.stop)
-		if err == nil {
-			f.app = app
-			err = n.OpenFlow(now, f.key.Flow, f.key.Dst, f, hop.FlowOptions{BlockSize: f.block})
-		}
-		if err != nil {
+		if err := n.OpenFlow(now, f.key.Flow, f.key.Dst, f, hop.FlowOptions{BlockSize: f.block}); err != nil {
 			f.closed = true
 			f.failed = &proto.Error{Code: proto.CodeFlow, What: fmt.Sprintf("flow %d", f.Flow.ID), Detail: err.Error()}
 			return vtime.Never
@@ -91,27 +98,39 @@ func (f *hopFlow) turn(now vtime.Time, n *hop.Node) vtime.Time {
 	return f.stop
 }
 
-// Next fills one block; hop.Source.
+// Next fills one block, with bytes of one message where there are messages;
+// hop.Source.
 func (f *hopFlow) Next(now vtime.Time, buf []byte) (n int, last bool) {
-	for n < len(buf) {
-		ready := f.app.Ready(now)
-		if ready == 0 {
-			break
-		}
-		want := int(min(ready, vtime.Bytes(min(len(buf)-n, workload.MaxChunk))))
-		k := copy(buf[n:], f.pattern.At(int64(f.app.Taken()), want))
+	size := int(min(f.app.Piece(now), vtime.Bytes(len(buf))))
+	for n < size {
+		k := copy(buf[n:size], f.pattern.At(int64(f.app.Taken()), size-n))
 		f.app.Take(now, vtime.Bytes(k))
 		n += k
 	}
-	last = f.app.Finished()
+	last = f.Flow.Workload.Ends() && f.app.Finished()
 	f.dry = n == 0 && !last
 	return n, last
 }
 
-// deliver verifies one block.
-func (f *hopFlow) deliver(d hop.Delivery) *proto.Error {
+// deliver verifies one block and accounts for it.
+func (f *hopFlow) deliver(now vtime.Time, d hop.Delivery) *proto.Error {
 	f.result.Blocks++
 	at := int64(d.Block) * int64(f.block)
+	if f.Flow.Workload.HasMessages() {
+		k, begin, n, ok := f.account.Block(now, int(d.Block))
+		if !ok || n != vtime.Bytes(len(d.Data)) {
+			f.result.Corrupt++
+			return &proto.Error{Code: proto.CodeCorrupt, What: fmt.Sprintf("flow %d", f.Flow.ID),
+				Detail: fmt.Sprintf("block %d has %d bytes, the workload's schedule says %v", d.Block, len(d.Data), n)}
+		}
+		at = int64(begin)
+		defer func() {
+			f.account.AddPart(now, k, n)
+			if f.peer != nil {
+				f.peer.app.Heard(now, f.account.Prefix())
+			}
+		}()
+	}
 	if wrong := f.pattern.Check(at, d.Data); wrong >= 0 {
 		f.result.Corrupt++
 		return &proto.Error{Code: proto.CodeCorrupt, What: fmt.Sprintf("flow %d", f.Flow.ID),
@@ -145,7 +164,9 @@ func (f *hopFlow) sample(now vtime.Time, n *hop.Node, payload int) proto.Sample 
 	out := proto.Sample{
 		Flow: f.Flow.ID, Side: f.side, T: now, SRTT: s.SRTT,
 		Sent: s.BytesSent, RetransPackets: int64(s.Retransmitted), Retrans: vtime.Bytes(s.Retransmitted) * vtime.Bytes(payload),
-		BlocksHeld: int64(s.Held), Withheld: int64(s.Waiting), DataFrames: int64(s.PacketsSent), ControlFrames: int64(s.BSYNs + s.BACKs + s.Tokens),
+		Held: s.HeldBytes, BlocksHeld: int64(s.Held), BlocksInFlight: int64(s.InFlight), BlocksCached: int64(s.Cached), BlocksUnacked: int64(s.Unacked),
+		Withheld: int64(s.Waiting), MicroBlocks: int64(s.MicroBlocks), GrantsWithheld: int64(s.Withheld), Blocked: int64(s.Blocked),
+		Tokens: int64(s.Tokens), DataFrames: int64(s.PacketsSent), ControlFrames: int64(s.BSYNs + s.BACKs + s.Tokens),
 	}
 	switch f.side {
 	case proto.Source:
@@ -210,7 +231,7 @@ func (e *hopEndpoint) Accept(_ vtime.Time, key hop.FlowKey) bool {
 // Deliver verifies a block; hop.App.
 func (e *hopEndpoint) Deliver(now vtime.Time, d hop.Delivery) {
 	if f := e.find(d.Flow, proto.Destination); f != nil {
-		if err := f.deliver(d); err != nil {
+		if err := f.deliver(now, d); err != nil {
 			f.failed = err
 			e.report(f, now)
 		}

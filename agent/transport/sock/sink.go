@@ -27,6 +27,9 @@ type Sink struct {
 
 	mu      sync.Mutex
 	meter   *workload.Meter
+	account *workload.Receipts
+	peer    *Source    // of the other flow of an exchange, which begins at this node
+	whole   vtime.Time // when all of a flow that ends was there; 0 = not yet
 	sched   transport.Schedule
 	stop    vtime.Time
 	from    vtime.Time // the flow's part of the measured interval, [from, to)
@@ -45,12 +48,18 @@ func NewSink(n *transport.Node, f proto.Flow, opt Options) *Sink {
 
 // Begin gives the sink the schedule; connections that come before it wait in
 // the listener.
-func (s *Sink) Begin(sched transport.Schedule) {
+func (s *Sink) Begin(sched transport.Schedule) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sched, s.stop = sched, sched.FlowStop(&s.flow)
+	account, err := workload.NewReceipts(s.flow.Workload, s.flow.Start, s.stop)
+	if err != nil {
+		return &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("flow %d", s.flow.ID), Detail: err.Error()}
+	}
+	s.account = account
 	s.from, s.to = s.flow.Measured(sched.Warmup, sched.End)
 	s.meter = workload.NewMeter(s.from, s.to, s.flow.Workload.Total())
+	return nil
 }
 
 // Receive reads the flow from a connection until the flow ends, the connection
@@ -120,7 +129,7 @@ func (s *Sink) read(conn *net.TCPConn) error {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return s.complete(clock.Now())
+			return s.complete()
 		case err != nil:
 			return err
 		}
@@ -138,18 +147,36 @@ func (s *Sink) count(now vtime.Time, data []byte) error {
 			Detail: fmt.Sprintf("byte %d of the stream is not what the source sent", at+int64(wrong))}
 	}
 	s.meter.Add(now, vtime.Bytes(len(data)))
+	s.account.Add(now, vtime.Bytes(len(data)))
+	if s.whole == 0 && (s.account.Complete() || s.meter.Finished() == now) {
+		s.whole = now
+	}
+	if s.peer != nil {
+		s.peer.Heard(now, s.account.Prefix())
+	}
 	return nil
 }
 
-// complete judges the end of the stream.
-func (s *Sink) complete(now vtime.Time) error {
+// Messages appends what became of messages since the last call, until to has the
+// length most.
+func (s *Sink) Messages(to []proto.Message, most int) []proto.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size, total := s.flow.Workload.Size, s.meter.Total()
-	if s.flow.Workload.Kind != workload.Sized || total != size {
+	if s.account == nil {
+		return to
+	}
+	return report(to, most, s.flow.ID, s.account.Take())
+}
+
+// complete judges the end of the stream.
+func (s *Sink) complete() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total, size := s.meter.Total(), s.flow.Workload.Total()
+	if !s.flow.Workload.Ends() || s.whole == 0 || size > 0 && total != size {
 		return fmt.Errorf("the stream ended after %v", total)
 	}
-	s.result.Finished, s.result.FinishedAt = true, s.meter.Finished()
+	s.result.Finished, s.result.FinishedAt = true, s.whole
 	s.node.Event(proto.Event{Flow: s.flow.ID, Side: proto.Destination, Kind: proto.Finished, T: s.result.FinishedAt})
 	return nil
 }
@@ -183,6 +210,7 @@ func (s *Sink) Halt() {
 	defer s.mu.Unlock()
 	if s.meter != nil && s.halted == 0 {
 		s.halted = s.sched.Clock.Now()
+		s.account.Close(vtime.Min(s.stop, s.halted))
 	}
 }
 

@@ -37,6 +37,8 @@ type Source struct {
 	started bool
 	over    int64 // the largest congestion window seen above the flow's cap
 	result  proto.FlowResult
+
+	heard chan struct{} // of one element: the peer flow brought something
 }
 
 // NewSource returns the source of a flow that connects to the given address
@@ -47,7 +49,7 @@ func NewSource(n *transport.Node, f proto.Flow, opt Options, to netip.AddrPort, 
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("flow %d", f.ID), Detail: err.Error()}
 	}
-	return &Source{node: n, flow: f, opt: opt, to: to, preamble: preamble, app: app,
+	return &Source{node: n, flow: f, opt: opt, to: to, preamble: preamble, app: app, heard: make(chan struct{}, 1),
 		result: proto.FlowResult{Flow: f.ID, Side: proto.Source}}, nil
 }
 
@@ -66,6 +68,19 @@ func (s *Source) Probe() (proto.FlowSetup, error) {
 	return Setup(fd, s.flow.ID, proto.Source), nil
 }
 
+// Begin gives the source the schedule. It comes before Run, and before the sink
+// of a peer flow receives.
+func (s *Source) Begin(sched transport.Schedule) error {
+	app, err := workload.NewSource(s.flow.Workload, s.flow.Start, sched.FlowStop(&s.flow))
+	if err != nil {
+		return &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("flow %d", s.flow.ID), Detail: err.Error()}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.app = app
+	return nil
+}
+
 // Run sends from the flow's start until its stop, the end of the workload, an
 // error or the end of ctx, whichever is first. It returns with the connection
 // closed.
@@ -74,13 +89,7 @@ func (s *Source) Run(ctx context.Context, sched transport.Schedule) {
 		return
 	}
 	stop := sched.FlowStop(&s.flow)
-	app, err := workload.NewSource(s.flow.Workload, s.flow.Start, stop)
-	if err == nil {
-		s.mu.Lock()
-		s.app = app
-		s.mu.Unlock()
-		err = s.run(ctx, sched.Clock, stop)
-	}
+	err := s.run(ctx, sched.Clock, stop)
 	s.finish(sched.Clock.Now(), stop, ctx.Err() != nil, err)
 }
 
@@ -93,6 +102,9 @@ func (s *Source) run(ctx context.Context, clock transport.Clock, stop vtime.Time
 			return err
 		}
 		s.again()
+		if !SleepUntil(ctx, clock, vtime.Min(stop, clock.Now().Add(vtime.FromStd(retryFirst)))) {
+			return ctx.Err()
+		}
 	}
 }
 
@@ -132,14 +144,17 @@ func (s *Source) attempt(ctx context.Context, clock transport.Clock, stop vtime.
 	// The other end says nothing but why it gives up, and closes when it has
 	// everything.
 	said := make(chan error, 1)
+	hears, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	go func() {
 		err := Hear(conn)
 		said <- err
 		if err != nil {
-			_ = conn.SetWriteDeadline(past) // ends the writing
+			_ = conn.SetWriteDeadline(past) // ends the writing,
+			giveUp()                        // and the waiting for something to write
 		}
 	}()
-	err = s.send(ctx, conn, clock, stop)
+	err = s.send(hears, conn, clock, stop)
 	if err == nil {
 		err = conn.CloseWrite()
 	}
@@ -209,20 +224,27 @@ func (s *Source) send(ctx context.Context, conn *net.TCPConn, clock transport.Cl
 		return err
 	}
 	pattern := workload.NewPattern(s.flow.ID)
-	for !s.app.Finished() {
-		// Only this goroutine takes from the application; mu is for readers.
+	for {
+		// Only this goroutine takes from the application; mu is for readers, and for
+		// the peer flow's sink.
 		now := clock.Now()
-		ready := s.app.Ready(now)
+		s.mu.Lock()
+		ready, at, next := s.app.Ready(now), s.app.Taken(), s.app.Next(now)
+		over := s.flow.Workload.Ends() && s.app.Finished()
+		s.mu.Unlock()
+		if over {
+			return nil
+		}
 		if ready == 0 {
-			if !SleepUntil(ctx, clock, vtime.Min(s.app.Next(now), stop)) {
-				return ctx.Err()
-			}
-			if clock.Now() >= stop {
+			if now >= stop {
 				return os.ErrDeadlineExceeded
+			}
+			if !s.idle(ctx, clock, vtime.Min(next, stop)) {
+				return ctx.Err()
 			}
 			continue
 		}
-		n, err := conn.Write(pattern.At(int64(s.app.Taken()), int(min(ready, workload.MaxChunk))))
+		n, err := conn.Write(pattern.At(int64(at), int(min(ready, workload.MaxChunk))))
 		s.mu.Lock()
 		s.app.Take(clock.Now(), vtime.Bytes(n))
 		s.mu.Unlock()
@@ -230,7 +252,43 @@ func (s *Source) send(ctx context.Context, conn *net.TCPConn, clock transport.Cl
 			return err
 		}
 	}
-	return nil
+}
+
+// idle waits until the moment, or until the peer flow brought something; false
+// when ctx ended first.
+func (s *Source) idle(ctx context.Context, clock transport.Clock, until vtime.Time) bool {
+	timer := time.NewTimer(until.Sub(clock.Now()).Std())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.heard:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// Heard tells the source that its node has received the first total bytes of the
+// peer flow.
+func (s *Source) Heard(now vtime.Time, total vtime.Bytes) {
+	s.mu.Lock()
+	s.app.Heard(now, total)
+	s.mu.Unlock()
+	select {
+	case s.heard <- struct{}{}:
+	default: // it has not looked yet
+	}
+}
+
+// Messages appends what became of the pages that a web client asked for, until
+// to has the length most.
+func (s *Source) Messages(to []proto.Message, most int) []proto.Message {
+	if s.flow.Peer == nil {
+		return to
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return report(to, most, *s.flow.Peer, s.app.Receipts())
 }
 
 // connect makes the flow's connection.
@@ -291,6 +349,7 @@ func (s *Source) finish(now, stop vtime.Time, ordered bool, err error) {
 		s.conn = nil
 	}
 	s.result.Total = s.app.Taken()
+	s.app.Close(vtime.Min(now, stop))
 	if s.over > 0 {
 		err, ordered = &proto.Error{Code: proto.CodeNotApplied, What: fmt.Sprintf("flow %d: cap of the congestion window", s.flow.ID), Wanted: fmt.Sprint(s.flow.Options.CwndCap), Got: fmt.Sprint(s.over)}, false
 	}

@@ -193,8 +193,14 @@ func (e *tcpEndpoint) Setups() []proto.FlowSetup { return e.setups }
 
 // Start schedules the flows.
 func (e *tcpEndpoint) Start(sched transport.Schedule) error {
+	var sinks []*Sink
 	for _, s := range e.sinks {
-		s.Begin(sched)
+		sinks = append(sinks, s.Sink)
+	}
+	if err := Begin(sched, e.sources, sinks); err != nil {
+		return err
+	}
+	for _, s := range e.sinks {
 		e.wg.Go(func() { e.accept(s) })
 	}
 	for _, s := range e.sources {
@@ -237,6 +243,17 @@ func (e *tcpEndpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 		if sample, ok := s.Sample(now); ok {
 			to = append(to, sample)
 		}
+	}
+	return to
+}
+
+// Messages appends what became of messages.
+func (e *tcpEndpoint) Messages(to []proto.Message, most int) []proto.Message {
+	for _, s := range e.sources {
+		to = s.Messages(to, most)
+	}
+	for _, s := range e.sinks {
+		to = s.Messages(to, most)
 	}
 	return to
 }

@@ -16,14 +16,16 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// UDP is the driver of one-way datagram flows: "udp", at a constant rate, or
-// as fast as the radio's queue takes them.
+// UDP is the driver of one-way datagram flows: "udp", at a constant rate, as
+// fast as the radio's queue takes them, or message by message. What a variant
+// ("udp/no-arq", "udp/txop") means is the MAC's business, who was told before the
+// run; the sockets are the same.
 type UDP struct{}
 
 // The datagrams of a flow, in bytes of UDP payload.
 const (
 	defaultDatagram = 1400
-	minDatagram     = datagramHeader
+	minDatagram     = messageHeader
 	mostDatagram    = 1472 // Ethernet payload less IP and UDP headers
 )
 
@@ -37,8 +39,14 @@ func (UDP) Wanted(*transport.Node) bool { return false }
 // transports.
 func (UDP) Check(f *proto.Flow) error {
 	o := f.Options
-	if _, v := transport.Split(f.Transport); v != "" {
-		return &proto.Error{Code: proto.CodeOrder, What: "transport", Got: f.Transport, Wanted: "udp"}
+	if _, v := transport.Split(f.Transport); !knownVariant(v) {
+		return &proto.Error{Code: proto.CodeOrder, What: "transport", Got: f.Transport, Wanted: "udp, or udp/VARIANT with no-arq, txop or both, joined by +"}
+	}
+	if f.Workload.Kind == workload.Web {
+		return &proto.Error{Code: proto.CodeOrder, What: "workload web", Detail: "a page needs a transport that promises that all of it arrives; udp does not"}
+	}
+	if f.Workload.HasMessages() && o.Rate != 0 {
+		return &proto.Error{Code: proto.CodeOrder, What: "option rate", Got: o.Rate.String(), Detail: fmt.Sprintf("a workload %s has its own moments", f.Workload.Kind), Remedy: "leave it out"}
 	}
 	if o.PacketSize != 0 && (o.PacketSize < minDatagram || o.PacketSize > mostDatagram) {
 		return &proto.Error{Code: proto.CodeOrder, What: "option packet_size", Got: o.PacketSize.String(), Wanted: fmt.Sprintf("%d to %d bytes of UDP payload", minDatagram, mostDatagram)}
@@ -49,6 +57,16 @@ func (UDP) Check(f *proto.Flow) error {
 	return refuseForeign("udp", []Foreign{{"mss", o.MSS != 0}, {"send_buffer", o.SendBuffer != 0}, {"receive_buffer", o.ReceiveBuffer != 0},
 		{"not_sent_low_water", o.NotSentLow != 0}, {"nodelay", o.NoDelay}, {"relay_buffer", o.RelayBuffer != 0}, {"block_size", o.BlockSize != 0}, {"connect_within", o.ConnectWithin != 0},
 		{"receive_window", o.ReceiveWindow != 0}, {"cwnd_cap", o.CwndCap != 0}})
+}
+
+// knownVariant tells whether the MAC has what the transport's name says: each
+// word once.
+func knownVariant(v string) bool {
+	switch v {
+	case "", "no-arq", "txop", "no-arq+txop", "txop+no-arq":
+		return true
+	}
+	return false
 }
 
 func datagram(f *proto.Flow) int {
@@ -117,8 +135,17 @@ func (e *udpEndpoint) Setups() []proto.FlowSetup { return nil }
 
 // Start schedules the flows.
 func (e *udpEndpoint) Start(sched transport.Schedule) error {
+	for _, s := range e.sources {
+		if err := s.begin(sched); err != nil {
+			return err
+		}
+	}
 	for _, s := range e.sinks {
-		s.begin(sched)
+		if err := s.begin(sched); err != nil {
+			return err
+		}
+	}
+	for _, s := range e.sinks {
 		e.wg.Go(func() { s.run(e.ctx) })
 	}
 	for _, s := range e.sources {
@@ -138,6 +165,14 @@ func (e *udpEndpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 		if now >= s.flow.Start && s.meter != nil {
 			to = append(to, s.sample(now))
 		}
+	}
+	return to
+}
+
+// Messages appends what became of messages.
+func (e *udpEndpoint) Messages(to []proto.Message, most int) []proto.Message {
+	for _, s := range e.sinks {
+		to = s.messages(to, most)
 	}
 	return to
 }

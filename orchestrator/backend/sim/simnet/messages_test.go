@@ -97,7 +97,7 @@ func checkMessages(t *testing.T, l *lab, got []proto.Message) {
 	if lost > 1 || d.Total < total || s.Error != nil || d.Error != nil {
 		t.Errorf("%d lost, %v of %v in messages, %v %v", lost, total, d.Total, s.Error, d.Error)
 	}
-	if ends := spec.Ends() && l.cfg.Flows[0].Transport != "udp"; d.Finished != ends {
+	if d.Finished != spec.Ends() {
 		t.Errorf("finished: %v", d.Finished)
 	}
 }

@@ -38,10 +38,11 @@ type udpFlow struct {
 	reordered  int64
 	duplicates int64
 	seen       seen
+	finished   vtime.Time // when the last message of a trace was there; vtime.Never: not yet
 }
 
 func (n *Net) newUDP(f *proto.Flow) (*udpFlow, error) {
-	u := &udpFlow{net: n, order: f, size: f.Options.PacketSize, ac: wifi.CategoryOf(uint8(f.Options.DSCP))}
+	u := &udpFlow{net: n, order: f, finished: vtime.Never, size: f.Options.PacketSize, ac: wifi.CategoryOf(uint8(f.Options.DSCP))}
 	u.from, u.to = f.Measured(n.cfg.Warmup, n.cfg.End)
 	u.meter = workload.NewMeter(u.from, u.to, 0)
 	u.phase = des.NewStream(n.cfg.Seed, fmt.Sprintf("flow/%d/phase", f.ID))
@@ -171,6 +172,10 @@ func (u *udpFlow) receive(now vtime.Time, p *packet) {
 	if r := u.ends.receipts; r != nil {
 		u.meter.Add(now, vtime.Bytes(p.part))
 		r.AddPart(now, int(p.message), vtime.Bytes(p.part))
+		if u.finished == vtime.Never && u.order.Workload.Ends() && r.Complete() {
+			u.finished = now
+			u.net.event(u.order.Dst, u.order.ID, proto.Destination, proto.Finished, now, nil)
+		}
 		return
 	}
 	u.meter.Add(now, u.size)
@@ -203,6 +208,10 @@ func (u *udpFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
 	to(u.order.Src, proto.FlowResult{Flow: u.order.ID, Side: proto.Source, Total: last.Sent, DatagramsSent: int64(u.sent), Last: &last})
 	u.sample(now, proto.Destination)
 	end := u.net.scratch
-	to(u.order.Dst, proto.FlowResult{Flow: u.order.ID, Side: proto.Destination, Bytes: u.meter.Measured(), Total: u.meter.Total(),
-		MeasuredFrom: u.from, MeasuredTo: u.to, Datagrams: u.received, Reordered: u.reordered, Duplicates: u.duplicates, Last: &end})
+	r := proto.FlowResult{Flow: u.order.ID, Side: proto.Destination, Bytes: u.meter.Measured(), Total: u.meter.Total(),
+		MeasuredFrom: u.from, MeasuredTo: u.to, Datagrams: u.received, Reordered: u.reordered, Duplicates: u.duplicates, Last: &end}
+	if u.finished != vtime.Never {
+		r.Finished, r.FinishedAt = true, u.finished
+	}
+	to(u.order.Dst, r)
 }

@@ -80,7 +80,7 @@ func (n *Node) before(a, b *block) bool {
 // eligible reports whether backpressure, memory and routes allow a grant and
 // the request still stands.
 func (n *Node) eligible(now vtime.Time, b *block) bool {
-	if b.stale || b.f.held || now.Sub(b.lastReq) > n.cfg.RequestTTL || !n.custody(b) {
+	if b.stale || n.holding(b.f) || now.Sub(b.lastReq) > n.cfg.RequestTTL || !n.custody(b) {
 		return false
 	}
 	if b.f.role == Relay && !n.cfg.NoBackpressure && b.rx == rxRequested && b.f.slots() >= n.cfg.H && n.evictable(b.f) == nil {

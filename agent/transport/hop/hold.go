@@ -30,6 +30,23 @@ func (n *Node) Hold(now vtime.Time, key FlowKey, hold bool) {
 	n.regrant(now)
 }
 
+// HoldLarge stops or lets go the large blocks of every flow that ends here: for
+// an application that has no room for more of any of them.
+func (n *Node) HoldLarge(now vtime.Time, hold bool) {
+	if n.heldLarge == hold {
+		return
+	}
+	n.heldLarge = hold
+	if !hold {
+		n.regrant(now)
+	}
+}
+
+// holding reports whether a flow may get no grant of a large block.
+func (n *Node) holding(f *flow) bool {
+	return f.held || n.heldLarge && f.role == Destination
+}
+
 // holdMicro keeps the announcement of a held flow's micro-block, if it is one
 // of the next to be delivered.
 func (n *Node) holdMicro(now vtime.Time, b *block) {

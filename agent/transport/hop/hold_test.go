@@ -50,6 +50,25 @@ func TestHeldFlow(t *testing.T) {
 	}
 }
 
+// TestHoldLarge: no flow that ends at the node gets a grant for a large block;
+// micro-blocks, and what the node relays, go on.
+func TestHoldLarge(t *testing.T) {
+	w := newWorld(t, 1, 3, testConfig(), worldOptions{})
+	w.chain(0)
+	x := w.nodes[1]
+	x.n.HoldLarge(0, true)
+	large, small, through := w.open(0, 1, 1, 300_000, FlowOptions{}), w.open(0, 1, 2, 5_000, FlowOptions{}), w.open(0, 2, 3, 300_000, FlowOptions{})
+	w.run(w.now.Add(30*vtime.Second), nil)
+	if x.app.finished[large] || x.app.blocks[large] > 0 || !x.app.finished[small] || !w.nodes[2].app.finished[through] {
+		t.Errorf("large %v, small %v, relayed %v\n%s", x.app.finished[large], x.app.finished[small], w.nodes[2].app.finished[through], w.summary())
+	}
+	x.n.HoldLarge(w.now, false)
+	w.flush(x)
+	if !w.run(w.now.Add(5*vtime.Second), func() bool { return x.app.finished[large] }) {
+		t.Errorf("not delivered after it was let go\n%s", w.summary())
+	}
+}
+
 // TestHoldIsForDestinations: nothing happens to flows that end elsewhere.
 func TestHoldIsForDestinations(t *testing.T) {
 	w := newWorld(t, 1, 3, testConfig(), worldOptions{})

@@ -23,8 +23,9 @@ type Node struct {
 	moved   bool    // a message has moved to another port
 	dice    uint64  // of the gaps' lengths
 
-	granted *block   // the large block being received; nil: none
-	waiting []*block // announcements withheld, in the order of arrival
+	heldLarge bool     // destinations take no large block (hold.go)
+	granted   *block   // the large block being received; nil: none
+	waiting   []*block // announcements withheld, in the order of arrival
 
 	timers         timers
 	memory         vtime.Bytes // block buffers in use

@@ -35,7 +35,7 @@ type Facts struct {
 	ReadCalls uint64 // system calls that gave at least one
 }
 
-// Socket is a UDP socket. Wait and All are for one goroutine; Slot, Put, Flush
+// Socket is a UDP socket. Wait, Poll and All are for one goroutine; Slot, Put, Flush
 // and Pending for one at a time, not necessarily the same. SetDeadline and Close
 // may be called by any.
 type Socket struct {

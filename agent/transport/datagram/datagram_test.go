@@ -204,6 +204,10 @@ func TestDeadlineAndClose(t *testing.T) {
 	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("woken: %v", err)
 	}
+	if err := s.Poll(); err != nil { // whatever the deadline, and without waiting
+		t.Errorf("poll: %v", err)
+	}
+	s.All(func(netip.AddrPort, []byte) { t.Error("a datagram that nobody sent") })
 	s.SetDeadline(time.Time{})
 	go func() { done <- s.Wait() }()
 	time.Sleep(10 * time.Millisecond)

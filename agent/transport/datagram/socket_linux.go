@@ -26,6 +26,7 @@ type system struct {
 	got     int
 	errno   syscall.Errno
 	read    func(fd uintptr) bool
+	peek    func(fd uintptr)
 
 	// Sending.
 	out      [mostDatagrams]mmsghdr
@@ -88,6 +89,7 @@ func (s *Socket) setUp(o Options) error {
 		h.SetIovlen(1)
 	}
 	y.read, y.write = y.readBatch, y.writeBatch
+	y.peek = func(fd uintptr) { y.readBatch(fd) }
 	return nil
 }
 
@@ -133,16 +135,34 @@ func (s *Socket) configure(fd int, o Options) error {
 // Wait waits for datagrams and takes what there is, one batch at most. They
 // stay until the next Wait.
 func (s *Socket) Wait() error {
-	y := &s.sys
+	s.sys.prepare()
+	if err := s.sys.raw.Read(s.sys.read); err != nil {
+		return err
+	}
+	return s.sys.readError()
+}
+
+// Poll is Wait without waiting, whatever the deadline: it takes what there is,
+// which may be nothing.
+func (s *Socket) Poll() error {
+	s.sys.prepare()
+	if err := s.sys.raw.Control(s.sys.peek); err != nil {
+		return err
+	}
+	return s.sys.readError()
+}
+
+// prepare makes room for a batch.
+func (y *system) prepare() {
 	y.got, y.errno = 0, 0
 	for i := range y.in {
 		h := &y.in[i].hdr
 		h.Namelen = unix.SizeofSockaddrInet6
 		h.SetControllen(controlSize)
 	}
-	if err := y.raw.Read(y.read); err != nil {
-		return err
-	}
+}
+
+func (y *system) readError() error {
 	if y.errno != 0 {
 		return fmt.Errorf("datagram: recvmmsg: %w", y.errno)
 	}

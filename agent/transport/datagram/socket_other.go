@@ -47,6 +47,12 @@ func (s *Socket) Wait() error {
 	return nil
 }
 
+// Poll takes nothing: here datagrams come from Wait alone.
+func (s *Socket) Poll() error {
+	s.sys.n = -1
+	return nil
+}
+
 // All calls f with every datagram of the last Wait, in order, each with its
 // sender; data is valid until the next Wait.
 func (s *Socket) All(f func(from netip.AddrPort, data []byte)) {

@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 
-	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
@@ -22,7 +20,7 @@ func (w *world) results() *store.RunRecord {
 	results := w.net.Account(w.end)
 	backend.CollectFlows(rec, w.s, results)
 	w.net.Messages(w.keep)
-	rec.Messages = messageRows(w.messages)
+	w.messages.Finish(rec)
 	for i, r := range results {
 		for _, c := range slices.Concat(r.Facts.Counters, r.Facts.Hop) {
 			rec.Nodes[i].Facts[c.Name] = strconv.FormatInt(c.Delta, 10)
@@ -36,20 +34,4 @@ func (w *world) results() *store.RunRecord {
 	rec.Run.TraceHash = fmt.Sprintf("%016x", w.eng.TraceHash())
 	rec.Run.Facts["tcp"] = "model of Linux 6.18 (agent/transport/tcp)"
 	return rec
-}
-
-// messageRows are the rows of messages, by flow and number.
-func messageRows(messages []proto.Message) []store.Message {
-	rows := make([]store.Message, len(messages))
-	for i := range messages {
-		m := &messages[i]
-		rows[i] = store.Message{Flow: m.Flow, Message: m.Message, Size: int64(m.Size), ReadyUs: int64(m.Ready) / 1000}
-		if !m.Lost {
-			rows[i].DelayUs = store.Some(int64(m.Delay) / 1000)
-		}
-	}
-	slices.SortFunc(rows, func(a, b store.Message) int {
-		return cmp.Or(cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Message, b.Message))
-	})
-	return rows
 }

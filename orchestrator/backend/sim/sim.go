@@ -119,5 +119,9 @@ func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progre
 	if c != nil {
 		w.recording.end(w, c)
 	}
-	return w.results(), nil
+	rec := w.results()
+	if w.unlikely != nil {
+		return nil, &backend.Permanent{Err: w.unlikely}
+	}
+	return rec, nil
 }

@@ -24,8 +24,9 @@ type world struct {
 	net    *simnet.Net
 	rec    *store.RunRecord
 	series *series
-	// messages are what became of the messages so far.
-	messages []proto.Message
+	messages *backend.Messages
+	// unlikely is what the messages said first that cannot be.
+	unlikely error
 
 	recording *recording // nil: nothing is captured
 
@@ -40,7 +41,7 @@ func newWorld(s *plan.Scenario) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{s: s, eng: des.New(), warmup: vtime.Time(c.Warmup), end: vtime.Time(c.Warmup + c.Duration)}
+	w := &world{s: s, eng: des.New(), messages: backend.NewMessages(s), warmup: vtime.Time(c.Warmup), end: vtime.Time(c.Warmup + c.Duration)}
 	flows := backend.Orders(s, tap.Addr)
 	if w.series, err = newSeries(flows, w.end, c.Sample); err != nil {
 		return nil, err
@@ -116,7 +117,11 @@ func (w *world) observe(now vtime.Time) {
 	w.net.Messages(w.keep)
 }
 
-func (w *world) keep(_ int, m *proto.Message) { w.messages = append(w.messages, *m) }
+func (w *world) keep(node int, m *proto.Message) {
+	if err := w.messages.Add(node, m); err != nil && w.unlikely == nil {
+		w.unlikely = err
+	}
+}
 
 // tick is how often a run looks whether it is still wanted, and says how far it
 // has come.

@@ -10,9 +10,13 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
-// MaxTransfers bounds the messages of one trace: all of them go to the nodes of
-// a flow in the order that configures them.
-const MaxTransfers = 50_000
+// MaxTransfers bounds the messages of one trace, and MaxAllTransfers those of the
+// traces of all flows of a point, each flow counted: the order that configures a
+// node holds those of its flows.
+const (
+	MaxTransfers    = 50_000
+	MaxAllTransfers = 80_000
+)
 
 // maxTransfer is the largest message of a trace.
 const maxTransfer = 1_000_000_000 * vtime.Byte

@@ -41,8 +41,14 @@ func (k *check) carried(f *Flow, at string) {
 // row of its results.
 func (k *check) messages() {
 	sum := 0.0
+	transfers := 0
 	for i := range k.c.Flows {
 		f := &k.c.Flows[i]
+		if transfers += f.Number() * len(f.Workload.Transfers); transfers > MaxAllTransfers {
+			k.at(fmt.Sprintf("flows[%d].workload", i), Problem{What: fmt.Sprintf("with these flows the nodes' orders would hold %d messages of traces", transfers),
+				Allowed: fmt.Sprintf("up to %d, those of each flow counted: fewer flows, or shorter traces", MaxAllTransfers)})
+			return
+		}
 		if sum += f.Messages(k.c.Warmup, k.c.Duration) * float64(f.Number()); sum > MaxMessages {
 			k.at(fmt.Sprintf("flows[%d].workload", i), Problem{What: fmt.Sprintf("with these flows a run would have about %.3g messages", sum),
 				Allowed: fmt.Sprintf("up to %d in a run: fewer flows, a shorter run, or rarer messages", MaxMessages)})

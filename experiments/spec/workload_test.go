@@ -193,6 +193,10 @@ func TestTraceOfMessages(t *testing.T) {
 	if _, err := Parse("x", []byte(withLine("flows", "flows: [{count: 1, pairs: random, transport: hop, workload: {kind: trace, file: m.txt}}]"))); err == nil || !strings.Contains(err.Error(), "this experiment is no file in a folder") {
 		t.Errorf("%v", err)
 	}
+	long := func(string) ([]byte, error) { return []byte(strings.Repeat("1 1\n", 30_000)), nil }
+	if _, err := ParseFiles("x", []byte(withLine("flows", "flows: [{count: 3, pairs: random, transport: hop, workload: {kind: trace, file: m.txt}}]")), long); err == nil || !strings.Contains(err.Error(), "would hold 90000 messages of traces; allowed: up to 80000") {
+		t.Errorf("%v", err)
+	}
 	// Left unread, it is no mistake.
 	if _, err := ParseFiles("x", []byte(withLine("flows", "flows: [{count: 1, pairs: random, transport: hop, workload: {kind: trace, file: m.txt}}]")), Unread); err != nil {
 		t.Error(err)

@@ -24,6 +24,7 @@ type Messages struct {
 	s     *plan.Scenario
 	specs []workload.Spec // by flow
 	rows  []store.Message
+	wrong error // the first thing that cannot be true
 }
 
 // NewMessages begins to gather the messages of a run.
@@ -41,8 +42,16 @@ func (m *Messages) Any() bool {
 }
 
 // Add takes what a node reports of one message. The error says why it cannot be
-// true: nothing that the node says can be relied on then.
+// true: nothing that the node says can be relied on then, and the run is invalid.
 func (m *Messages) Add(node int, x *proto.Message) error {
+	err := m.add(node, x)
+	if err != nil && m.wrong == nil {
+		m.wrong = fmt.Errorf("node %s reports %w", m.s.Topology.Nodes[node].Name, err)
+	}
+	return err
+}
+
+func (m *Messages) add(node int, x *proto.Message) error {
 	if x.Flow < 0 || x.Flow >= len(m.specs) {
 		return fmt.Errorf("a message of flow %d, which there is not", x.Flow)
 	}
@@ -73,6 +82,9 @@ func (m *Messages) Add(node int, x *proto.Message) error {
 // comes after CollectFlows. A message of which nothing was reported was not
 // delivered.
 func (m *Messages) Finish(rec *store.RunRecord) {
+	if m.wrong != nil {
+		rec.Run.InvalidReasons = append(rec.Run.InvalidReasons, m.wrong.Error())
+	}
 	slices.SortStableFunc(m.rows, func(a, b store.Message) int {
 		return cmp.Or(cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Message, b.Message))
 	})

@@ -141,8 +141,13 @@ func TestImpossibleMessages(t *testing.T) {
 	} {
 		m := good
 		c.change(&m)
-		if err := NewMessages(s).Add(c.node, &m); err == nil || !strings.Contains(err.Error(), want) {
+		all := NewMessages(s)
+		if err := all.Add(c.node, &m); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+		rec := healthy(s)
+		if all.Finish(rec); len(rec.Run.InvalidReasons) != 1 || !strings.Contains(rec.Run.InvalidReasons[0], want) || !strings.HasPrefix(rec.Run.InvalidReasons[0], "node n0") {
+			t.Errorf("the run's reasons: %q, want %q", rec.Run.InvalidReasons, want)
 		}
 	}
 	for want, reports := range map[string][]proto.Message{

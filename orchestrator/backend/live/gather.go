@@ -31,12 +31,13 @@ type gatherer struct {
 	maxSamples int     // of the whole run
 	maxEvents  int
 
-	mu      sync.Mutex
-	samples []store.Sample
-	events  []store.Event
-	logs    int // log lines, kept or not
-	dropped int // events that were not kept
-	err     error
+	mu       sync.Mutex
+	samples  []store.Sample
+	messages *backend.Messages
+	events   []store.Event
+	logs     int // log lines, kept or not
+	dropped  int // events that were not kept
+	err      error
 
 	drains sync.WaitGroup
 	failed chan struct{} // closed with the first failure
@@ -44,7 +45,7 @@ type gatherer struct {
 }
 
 func newGatherer(s *plan.Scenario) *gatherer {
-	g := &gatherer{failed: make(chan struct{})}
+	g := &gatherer{failed: make(chan struct{}), messages: backend.NewMessages(s)}
 	c := s.Config()
 	// An honest agent takes one sample of each of its flows at each moment.
 	moments := int((c.Warmup+c.Duration)/max(c.Sample, vtime.Millisecond)) + 2
@@ -80,7 +81,7 @@ func (g *gatherer) drain(node int, name string, c *proto.Client) {
 	for a := range c.Async() {
 		switch {
 		case a.Samples != nil:
-			if err := g.take(node, a.Samples.Samples); err != nil {
+			if err := g.take(node, a.Samples); err != nil {
 				g.fail(fmt.Errorf("node %s: %w", name, err))
 			}
 		case a.Event != nil:
@@ -113,13 +114,18 @@ func (g *gatherer) drain(node int, name string, c *proto.Client) {
 	}
 }
 
-// take keeps samples. They are rows that refer to flows: one of a flow that the
-// node does not have cannot be stored.
-func (g *gatherer) take(node int, samples []proto.Sample) error {
+// take keeps samples and messages. They are rows that refer to flows: one of a flow
+// that the node does not have cannot be stored.
+func (g *gatherer) take(node int, batch *proto.Samples) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for k := range samples {
-		s := &samples[k]
+	for k := range batch.Messages {
+		if err := g.messages.Add(node, &batch.Messages[k]); err != nil {
+			return err
+		}
+	}
+	for k := range batch.Samples {
+		s := &batch.Samples[k]
 		if s.Flow < 0 || s.Flow >= len(g.paths) || !slices.Contains(g.paths[s.Flow], node) {
 			return fmt.Errorf("a sample of flow %d, in which it takes no part", s.Flow)
 		}
@@ -147,12 +153,14 @@ func (g *gatherer) add(e store.Event) {
 	g.mu.Unlock()
 }
 
-// finish moves what was gathered into the record, in the order of time. The
-// conversations have been closed and the agents are gone.
+// finish moves what was gathered into the record, in the order of time, and judges
+// the messages of its flows. The conversations have been closed and the agents are
+// gone.
 func (g *gatherer) finish(rec *store.RunRecord) {
 	g.drains.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.messages.Finish(rec)
 	slices.SortStableFunc(g.samples, func(a, b store.Sample) int {
 		return cmp.Or(cmp.Compare(a.Flow, b.Flow), cmp.Compare(a.Side, b.Side), cmp.Compare(a.Node, b.Node), cmp.Compare(a.TUs, b.TUs))
 	})

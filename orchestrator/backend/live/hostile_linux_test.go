@@ -14,6 +14,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	agent "github.com/hopbed/hopbed/agent/session"
+	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/internal/testenv"
@@ -126,6 +127,8 @@ func (d *disturber) disturb() {
 			all = append(all, proto.Sample{Flow: 0, Side: proto.Source, T: vtime.Time(i)})
 		}
 		say(proto.TypeSamples, proto.Samples{Samples: all})
+	case "foreign message":
+		say(proto.TypeSamples, proto.Samples{Messages: []proto.Message{{Flow: 0, Receipt: workload.Receipt{Size: 1}}}})
 	case "many logs":
 		for range 1000 {
 			say(proto.TypeLog, proto.Log{Level: "info", Message: strings.Repeat("é", 2000)})
@@ -163,6 +166,7 @@ func TestHostileAgents(t *testing.T) {
 		"foreign sample":   {"node n0", "sample of flow 99"},
 		"strange side":     {"node n0", `unknown side "above"`},
 		"too many samples": {"node n0", "samples beyond the"},
+		"foreign message":  {"node n0", "a message of flow 0, which has none"},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			rec, took, err := hostileRun(t, mode)

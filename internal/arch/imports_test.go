@@ -166,12 +166,13 @@ var pure = []struct {
 	{"agent/transport/tcp", []string{"netem/vtime"}},
 	// cbor: bundles are CBOR.
 	{"agent/transport/bundle", []string{"netem/vtime", "github.com/fxamacker/cbor/v2"}},
+	{"agent/transport/bundle/cut", []string{"netem/vtime", "agent/proto", "agent/transport", "agent/transport/bundle", "agent/workload"}},
 	// des: the random streams, from which both ends draw the same schedule.
 	{"agent/workload", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
 	{"agent/workload/voice", []string{"netem/vtime", "netem/des/fmath"}},
 	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
 	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "netem/inet", "agent/proto", "agent/transport", "agent/transport/hop",
-		"agent/transport/tcp", "agent/transport/relay", "agent/transport/bundle", "agent/workload", "orchestrator/backend/sim/simhop"}},
+		"agent/transport/tcp", "agent/transport/relay", "agent/transport/bundle", "agent/transport/bundle/cut", "agent/workload", "orchestrator/backend/sim/simhop"}},
 }
 
 // pureStd is what deterministic code needs of the standard library.

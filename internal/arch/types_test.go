@@ -85,7 +85,7 @@ func checkTypes(t *testing.T, trees ...string) []checked {
 // deterministic are the packages whose trace must be equal to the bit.
 var deterministic = []string{
 	"netem/des", "netem/des/fmath", "netem/wifi", "netem/pipe", "netem/inet",
-	"agent/transport/hop", "agent/transport/tcp", "agent/transport/bundle", "agent/workload", "agent/workload/voice",
+	"agent/transport/hop", "agent/transport/tcp", "agent/transport/bundle", "agent/transport/bundle/cut", "agent/workload", "agent/workload/voice",
 	"orchestrator/backend/sim/simhop", "orchestrator/backend/sim/simnet", "orchestrator/backend/sim",
 }
 

@@ -3,5 +3,6 @@
 // joins two of them through a buffer that stops reading when it is full, so
 // that backpressure reaches the source hop by hop (Li et al., NSDI 2009, §5.3).
 //
-// It must not know routing: a flow's path comes with the flow.
+// DESIGN.md says how a hop is set up, what bounds a relay, and how flows end. The
+// package must not know routing: a flow's path comes with the flow.
 package relay

@@ -221,7 +221,7 @@ func (f *flow) fill(up *net.TCPConn, r *ring) error {
 			r.end()
 			return nil
 		case err != nil:
-			return r.fail(fmt.Errorf("from the previous hop: %w", err))
+			return r.fail(fmt.Errorf("from the previous hop (%v): %w", up.RemoteAddr(), err))
 		}
 	}
 }
@@ -268,7 +268,7 @@ func (f *flow) drain(down *net.TCPConn, r *ring) error {
 		f.moved += vtime.Bytes(n)
 		f.mu.Unlock()
 		if err != nil {
-			return fmt.Errorf("to the next hop: %w", err)
+			return fmt.Errorf("to the next hop (%v): %w", f.next, err)
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (d *disturber) disturb() {
 	}
 	switch d.mode {
 	case "late noise":
-		fmt.Println(`{"v":2,"type":"samples","body":`)
+		fmt.Printf("{\"v\":%d,\"type\":\"samples\",\"body\":\n", proto.Version)
 	case "another version":
 		fmt.Println(`{"v":99,"seq":0,"type":"log","body":{}}`)
 	case "endless line":

@@ -240,7 +240,8 @@ func (r *Recording) merge(p *part, rec *store.RunRecord) (string, error) {
 	return name, nil
 }
 
-// flowNotes are the events of a run's flows, in order of time.
+// flowNotes are the events of a run's flows, and of what the experiment switches, in
+// order of time.
 func flowNotes(rec *store.RunRecord) []capture.Note {
 	var notes []capture.Note
 	at := func(s float64) vtime.Time { return vtime.Time(vtime.FromSeconds(s)) }
@@ -254,6 +255,10 @@ func flowNotes(rec *store.RunRecord) []capture.Note {
 	}
 	for i := range rec.Events {
 		e := &rec.Events[i]
+		if what, state, is := strings.Cut(e.Kind, "-"); is && (what == "link" || what == "node") && e.TUs.OK && e.Node.OK {
+			notes = append(notes, capture.Note{At: vtime.Time(e.TUs.V) * 1000, Node: int(e.Node.V), What: what, Text: e.Text + " " + state, Rounded: vtime.Microsecond})
+			continue
+		}
 		if !e.TUs.OK || !e.Node.OK || !e.Flow.OK || e.Node.V < 0 || int(e.Node.V) >= len(rec.Nodes) {
 			continue
 		}

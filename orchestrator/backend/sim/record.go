@@ -29,6 +29,7 @@ func (w *world) results() *store.RunRecord {
 	for _, e := range w.net.Events() {
 		rec.Events = append(rec.Events, backend.EventRow(e.Node, &e))
 	}
+	backend.SortEvents(rec)
 	rec.Samples = w.series.rows()
 	rec.Run.Events = store.Some(int64(w.eng.Fired()))
 	rec.Run.TraceHash = fmt.Sprintf("%016x", w.eng.TraceHash())

@@ -62,6 +62,7 @@ func newWorld(s *plan.Scenario) (*world, error) {
 	if err := w.addMedium(); err != nil {
 		return nil, err
 	}
+	(&changes{w: w, todo: t.Changes}).schedule()
 	w.rec = backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })
 	return w, nil
 }

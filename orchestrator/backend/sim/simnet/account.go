@@ -48,7 +48,7 @@ func (n *Net) hopCounters(node int) []proto.Counter {
 	if n.hop == nil {
 		return nil
 	}
-	s := n.hop.Node(node).Stats()
+	s := n.hopStats(node)
 	return nonZero([]proto.Counter{
 		{Name: "hop_data_sent", Delta: int64(s.DataSent)},
 		{Name: "hop_control_sent", Delta: int64(s.ControlSent)},
@@ -57,6 +57,9 @@ func (n *Net) hopCounters(node int) []proto.Counter {
 		{Name: "hop_unexpected", Delta: int64(s.Unexpected)},
 		{Name: "hop_drains_timed_out", Delta: int64(s.DrainsTimedOut)},
 		{Name: "hop_no_route", Delta: int64(s.NoRoute)},
+		{Name: "hop_tokens", Delta: int64(s.Tokens)},
+		{Name: "hop_data_again", Delta: int64(s.DataAgain)},
+		{Name: "hop_data_redundant", Delta: int64(s.Redundant)},
 		{Name: "hop_memory_peak_bytes", Delta: int64(s.MemoryPeak)},
 	})
 }

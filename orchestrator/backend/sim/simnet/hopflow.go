@@ -32,6 +32,7 @@ type hopFlow struct {
 	finishedAt [2]vtime.Time // at the source, at the destination
 	err        *proto.Error
 	last       []hop.FlowStats // along the path, as the nodes knew the flow last
+	lives      []hop.FlowStats // what nodes of the path counted before they were switched off; nil: none was
 }
 
 func (n *Net) newHop(f *proto.Flow) (*hopFlow, error) {
@@ -152,6 +153,9 @@ func (h *hopFlow) remember() {
 func (h *hopFlow) rememberAt(i int) {
 	if s, ok := h.net.hop.Node(h.order.Path[i]).FlowStats(h.key); ok {
 		h.last[i] = s
+		if h.lives != nil {
+			h.last[i].Add(&h.lives[i])
+		}
 	}
 }
 
@@ -205,7 +209,7 @@ func (h *hopFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
 	for i, node := range h.order.Path {
 		h.sample(now, i)
 		last := h.net.scratch
-		r := proto.FlowResult{Flow: h.order.ID, Side: h.side(i), Last: &last, MeasuredFrom: h.from, MeasuredTo: h.to}
+		r := proto.FlowResult{Flow: h.order.ID, Side: h.side(i), Last: &last, MeasuredFrom: h.from, MeasuredTo: h.to, Counters: repeats(&h.last[i])}
 		at := vtime.Never
 		switch r.Side {
 		case proto.Source:
@@ -223,6 +227,16 @@ func (h *hopFlow) account(now vtime.Time, to func(int, proto.FlowResult)) {
 		}
 		to(node, r)
 	}
+}
+
+// repeats are the counters of a flow at a node that say what end-to-end repetition
+// costs there, under the agent's names.
+func repeats(s *hop.FlowStats) []proto.Counter {
+	return nonZero([]proto.Counter{
+		{Name: "hop_tokens", Delta: int64(s.Tokens)},
+		{Name: "hop_data_again", Delta: int64(s.DataAgain)},
+		{Name: "hop_data_redundant", Delta: int64(s.Redundant)},
+	})
 }
 
 // startHop runs Hop on every node, once: any node may be a relay.

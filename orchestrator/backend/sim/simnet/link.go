@@ -39,6 +39,7 @@ type link struct {
 	begun, until   vtime.Time
 	established    vtime.Time // at the client; vtime.Never: not yet
 	accepted       vtime.Time // at the server; vtime.Never: not yet
+	forgotten      bool       // the server accepted a connection and was switched off since
 	lastFailure    error
 	err            *proto.Error // for good
 }
@@ -127,7 +128,7 @@ func (l *link) failed(now vtime.Time, c *tcp.Conn) {
 	}
 	err := c.Err()
 	l.lastFailure = err
-	fresh := l.established == vtime.Never || errors.Is(err, tcp.ErrReset) && l.accepted == vtime.Never
+	fresh := l.established == vtime.Never || errors.Is(err, tcp.ErrReset) && l.accepted == vtime.Never && !l.forgotten
 	if !fresh {
 		l.err = &proto.Error{Code: proto.CodeFlow, What: fmt.Sprintf("flow %d", l.flow),
 			Detail: fmt.Sprintf("the connection from node %d to node %d ended at %v: %v", l.from, l.to, now, err)}

@@ -59,6 +59,9 @@ type Net struct {
 	scratch proto.Sample
 	message proto.Message // scratch
 	events  []proto.Event
+
+	off   []bool          // nodes that are switched off; nil: none ever was
+	lives []hop.NodeStats // of Hop at each node before it was switched off last; nil: none ever was
 }
 
 // host counts what a node's IP layer does.

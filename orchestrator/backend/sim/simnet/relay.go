@@ -29,7 +29,9 @@ type relay struct {
 	skip    vtime.Bytes // header bytes not yet read
 	header  vtime.Bytes // header bytes not yet written
 	held    vtime.Bytes
-	moved   vtime.Bytes // payload passed on
+	moved   vtime.Bytes // payload passed on …
+	passed  vtime.Bytes // … and before the node was switched off
+	died    bool        // it was
 	most    vtime.Bytes // most ever held in the buffer
 	maxHeld vtime.Bytes // … with both sockets, as seen by the samples
 	closed  bool        // the end of the stream was passed on
@@ -144,8 +146,11 @@ func (r *relay) sample(now vtime.Time) bool {
 }
 
 func (r *relay) account(now vtime.Time) proto.FlowResult {
-	f := proto.FlowResult{Flow: r.s.order.ID, Side: proto.Relay, Total: r.moved, MaxHeld: r.maxHeld,
+	f := proto.FlowResult{Flow: r.s.order.ID, Side: proto.Relay, Total: r.passed + r.moved, MaxHeld: r.maxHeld,
 		Attempts: r.out.attempts, Finished: r.done, FinishedAt: r.doneAt, Error: r.out.outcome()}
+	if r.died && r.out.err == nil {
+		f.Error = nil // it had a connection once
+	}
 	if r.out.established != vtime.Never {
 		f.Established, f.SetupTime, f.CC = r.out.established, r.out.established.Sub(r.out.begun), r.s.cc
 	}

@@ -18,12 +18,12 @@ import (
 
 // world is one run: the engine, the medium, and the network over it.
 type world struct {
-	s      *plan.Scenario
-	eng    *des.Engine
-	med    *wifi.Medium // nil: no node has a radio
-	net    *simnet.Net
-	rec    *store.RunRecord
-	series *series
+	s        *plan.Scenario
+	eng      *des.Engine
+	med      *wifi.Medium // nil: no node has a radio
+	net      *simnet.Net
+	rec      *store.RunRecord
+	series   *series
 	messages *backend.Messages
 	// unlikely is what the messages said first that cannot be.
 	unlikely error

@@ -68,7 +68,10 @@ func Orders(s *plan.Scenario, addr func(node int) netip.Addr) []proto.Flow {
 			p.Options.MSS, p.Options.SendBuffer, p.Options.ReceiveBuffer = int(o.MSS), o.SendBuffer, o.ReceiveBuffer
 			p.Options.ReceiveWindow, p.Options.CwndCap = o.ReceiveWindow, o.CwndCap
 		case spec.FamilyUDP:
-			p.Options.Rate, p.Options.PacketSize = c.Transports.UDP.Rate, c.Transports.UDP.Packet
+			p.Options.PacketSize = c.Transports.UDP.Packet
+			if !g.Workload.HasMessages() { // messages have moments of their own
+				p.Options.Rate = c.Transports.UDP.Rate
+			}
 		}
 		out = append(out, p)
 	}

@@ -32,7 +32,7 @@ type flow struct {
 	hasLast  bool
 	lastID   BlockID
 	finished bool
-	held     bool // the application takes no further block (hold.go)
+	hold     Holding // destination: what the application takes (hold.go)
 
 	// The end-to-end BACK to send or forward: the newest is the whole truth.
 	e2eOwed  bool

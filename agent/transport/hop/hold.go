@@ -6,17 +6,28 @@ import "github.com/hopbed/hopbed/netem/vtime"
 // (paper §3.3) with the application as the next hop: announcements of a held
 // flow get no answer, and the blocks stay with whoever has them.
 
-// Hold stops or lets go what a flow that ends here receives: while it is held no
-// further block of it is granted. What was granted before still comes, so that
-// the App has to have room for one block more (for MaxWindow blocks with
-// Config.NoWithholding). A flow that ends elsewhere, or is unknown, is not held.
-func (n *Node) Hold(now vtime.Time, key FlowKey, hold bool) {
+// Holding says what a flow that ends here takes.
+type Holding uint8
+
+// What a flow takes: all, but no large block while HoldLarge says so; nothing; or
+// all, whatever HoldLarge says.
+const (
+	HoldAsOthers Holding = iota
+	HoldAll
+	HoldNothing
+)
+
+// Hold sets what a flow that ends here takes. What was granted before still
+// comes, so that the App has to have room for one block more (for MaxWindow
+// blocks with Config.NoWithholding). A flow that ends elsewhere, or is unknown, is
+// not held.
+func (n *Node) Hold(now vtime.Time, key FlowKey, h Holding) {
 	f := n.lookup(key)
-	if f == nil || f.role != Destination || f.held == hold {
+	if f == nil || f.role != Destination || f.hold == h {
 		return
 	}
-	f.held = hold
-	if hold {
+	f.hold = h
+	if h == HoldAll {
 		return
 	}
 	for _, b := range f.blocks { // none leaves
@@ -30,8 +41,8 @@ func (n *Node) Hold(now vtime.Time, key FlowKey, hold bool) {
 	n.regrant(now)
 }
 
-// HoldLarge stops or lets go the large blocks of every flow that ends here: for
-// an application that has no room for more of any of them.
+// HoldLarge stops or lets go the large blocks of all flows that end here and of
+// which Hold says nothing else: for an application that has no room for more.
 func (n *Node) HoldLarge(now vtime.Time, hold bool) {
 	if n.heldLarge == hold {
 		return
@@ -44,7 +55,7 @@ func (n *Node) HoldLarge(now vtime.Time, hold bool) {
 
 // holding reports whether a flow may get no grant of a large block.
 func (n *Node) holding(f *flow) bool {
-	return f.held || n.heldLarge && f.role == Destination
+	return f.hold == HoldAll || n.heldLarge && f.role == Destination && f.hold == HoldAsOthers
 }
 
 // holdMicro keeps the announcement of a held flow's micro-block, if it is one

@@ -18,7 +18,7 @@ func TestHeldFlow(t *testing.T) {
 			x := w.nodes[2]
 			blocks := func() int { return x.app.blocks[k] }
 			w.run(w.now.Add(10*vtime.Second), func() bool { return blocks() >= 3 })
-			x.n.Hold(w.now, k, true)
+			x.n.Hold(w.now, k, HoldAll)
 			had := blocks()
 			w.run(w.now.Add(40*vtime.Second), nil)
 			under := int(testConfig().MicroWindow / size) // a micro-block's sender does not ask
@@ -36,7 +36,7 @@ func TestHeldFlow(t *testing.T) {
 			if blocks() != held {
 				t.Errorf("%d blocks more while the flow is held", blocks()-held)
 			}
-			x.n.Hold(w.now, k, false)
+			x.n.Hold(w.now, k, HoldAsOthers)
 			w.flush(x)
 			at := w.now
 			if !w.run(w.now.Add(3*vtime.Second), func() bool { return blocks() > held }) {
@@ -62,9 +62,19 @@ func TestHoldLarge(t *testing.T) {
 	if x.app.finished[large] || x.app.blocks[large] > 0 || !x.app.finished[small] || !w.nodes[2].app.finished[through] {
 		t.Errorf("large %v, small %v, relayed %v\n%s", x.app.finished[large], x.app.finished[small], w.nodes[2].app.finished[through], w.summary())
 	}
-	x.n.HoldLarge(w.now, false)
+	x.n.Hold(w.now, large, HoldNothing) // somebody waits for this one
 	w.flush(x)
 	if !w.run(w.now.Add(5*vtime.Second), func() bool { return x.app.finished[large] }) {
+		t.Errorf("not delivered although the flow was exempted\n%s", w.summary())
+	}
+	next := w.open(0, 1, 4, 300_000, FlowOptions{})
+	w.run(w.now.Add(20*vtime.Second), nil)
+	if x.app.blocks[next] > 0 {
+		t.Error("another flow's large block was granted")
+	}
+	x.n.HoldLarge(w.now, false)
+	w.flush(x)
+	if !w.run(w.now.Add(5*vtime.Second), func() bool { return x.app.finished[next] }) {
 		t.Errorf("not delivered after it was let go\n%s", w.summary())
 	}
 }
@@ -76,9 +86,9 @@ func TestHoldIsForDestinations(t *testing.T) {
 	k := w.open(0, 2, 1, 3_000_000, FlowOptions{})
 	w.run(w.now.Add(vtime.Second), nil)
 	for _, x := range w.nodes[:2] {
-		x.n.Hold(w.now, k, true)
+		x.n.Hold(w.now, k, HoldAll)
 	}
-	w.nodes[2].n.Hold(w.now, FlowKey{Src: 9, Dst: 2, Flow: 9}, true)
+	w.nodes[2].n.Hold(w.now, FlowKey{Src: 9, Dst: 2, Flow: 9}, HoldAll)
 	if !w.run(w.now.Add(vtime.Minute), func() bool { return w.nodes[2].app.finished[k] }) {
 		t.Error(w.summary())
 	}

@@ -45,7 +45,7 @@ func (n *Node) pollMicro(now vtime.Time, p *port) bool {
 func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
 	f := b.f
 	if b.rx == rxRequested {
-		if f.held {
+		if f.hold == HoldAll {
 			n.holdMicro(now, b)
 			return
 		}

@@ -118,16 +118,22 @@ func outcome(rec *store.RunRecord) Outcome {
 	var g []float64
 	for i := range rec.Flows {
 		f := &rec.Flows[i]
-		if !f.GoodputBps.OK {
+		if !f.GoodputBps.OK || f.Role == store.RoleRequests {
+			continue
+		}
+		out.Flows++
+		out.SumBP += f.AggregateBps(&rec.Run)
+		if f.LoadGiven() {
+			out.Messages += f.Messages.V
+			out.Delivered += f.MessagesDelivered.V
 			continue
 		}
 		g = append(g, f.GoodputBps.V)
-		out.SumBP += f.AggregateBps(&rec.Run)
 		if f.StarvedBelow(StarvedBPS) {
 			out.Starved++
 		}
 	}
-	out.Flows = len(g)
+	out.Bulk = len(g)
 	sort.Float64s(g)
 	if n := len(g); n > 0 {
 		out.MedianBP = (g[(n-1)/2] + g[n/2]) / 2

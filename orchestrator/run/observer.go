@@ -39,10 +39,14 @@ type Outcome struct {
 	Reasons  []string
 	Warnings []string
 	Wall     time.Duration
-	Flows    int
-	MedianBP float64 // median goodput over the flows, bit/s
-	SumBP    float64 // aggregate goodput, bit/s
-	Starved  int     // flows below 10 kb/s
+	Flows    int     // measured, without those of requests
+	Bulk     int     // of them, those that take what they get: the others' load is given
+	MedianBP float64 // median goodput over the bulk flows, bit/s
+	SumBP    float64 // aggregate goodput of all, bit/s
+	Starved  int     // bulk flows below 10 kb/s
+	// Messages of the others became ready in the measured interval, of which
+	// Delivered arrived.
+	Messages, Delivered int64
 }
 
 // Observer follows a campaign. Its methods are called from one goroutine.

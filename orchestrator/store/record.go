@@ -175,10 +175,25 @@ type Flow struct {
 // StarvedBelow tells that the flow was starved: its goodput was measured and is
 // less than so many bits per second. A sized flow that delivered everything was
 // served, whatever its goodput: that counts what arrived within the measured
-// interval, over the whole of it.
+// interval, over the whole of it. Nor is a flow starved whose load is given:
+// little may be all that it has to send.
 func (f *Flow) StarvedBelow(bps float64) bool {
-	return f.GoodputBps.OK && f.GoodputBps.V < bps && !f.CompletionS.OK
+	return f.GoodputBps.OK && f.GoodputBps.V < bps && !f.CompletionS.OK && !f.LoadGiven()
 }
+
+// LoadGiven tells that the flow's workload, messages, says how much it has to send
+// and when: its goodput says more of the workload than of the network.
+func (f *Flow) LoadGiven() bool {
+	switch f.Workload {
+	case "poisson", "trace", "voip", "web":
+		return true
+	}
+	return false
+}
+
+// RoleRequests is the role of the flow that carries the requests of a web
+// exchange: it is no flow that the experiment file lists.
+const RoleRequests = "requests"
 
 // Sides of a sample.
 const (

@@ -172,6 +172,9 @@ func (s *Set) group(byRun map[int64][]store.Flow) {
 		byTransport := map[string]*Rep{}
 		var order []string
 		for _, fl := range byRun[r.ID] {
+			if fl.Role == store.RoleRequests {
+				continue // no flow of the file, and small by its nature
+			}
 			if byTransport[fl.Transport] == nil {
 				byTransport[fl.Transport] = &Rep{Run: *r}
 				order = append(order, fl.Transport)
@@ -259,15 +262,18 @@ func (r *Rep) Throughout() bool {
 
 // StarvedShare is the share of the flows that starved: their goodput is below
 // stats.StarvedBelowBps, and they are no transfers that completed. NaN without
-// flows.
+// flows; those whose load is given do not count.
 func (r *Rep) StarvedShare() float64 {
-	n := 0
+	n, bulk := 0, 0
 	for i := range r.Flows {
 		if r.Flows[i].StarvedBelow(stats.StarvedBelowBps) {
 			n++
 		}
+		if !r.Flows[i].LoadGiven() {
+			bulk++
+		}
 	}
-	return float64(n) / float64(len(r.Flows))
+	return float64(n) / float64(bulk)
 }
 
 // value is what flows are compared by: the completion time in seconds of sized

@@ -91,8 +91,8 @@ func queueOf(dscp int) string {
 	return [8]string{"be", "bk", "bk", "be", "vi", "vi", "vo", "vo"}[dscp>>3&7]
 }
 
-// dataQueue is the queue of the MAC that carries a group's data.
-func (f *Flow) dataQueue() string {
+// DataQueue is the queue of the MAC that carries a group's data: a key of mac.queues.
+func (f *Flow) DataQueue() string {
 	if f.Transport.Family() == FamilyHop {
 		return "bk"
 	}
@@ -133,7 +133,7 @@ func (k *check) queues() {
 		if queueVariants[f.Transport.Family()] == nil {
 			continue
 		}
-		q := f.dataQueue()
+		q := f.DataQueue()
 		at := fmt.Sprintf("flows[%d].transport", i)
 		for _, w := range seen[q] {
 			if f.agrees(w.flow, &k.c.MAC) {
@@ -168,7 +168,7 @@ func (f *Flow) wants(m *MAC) (ack AckPolicy, txop string) {
 	var q Queue
 	v := reflect.ValueOf(m.Queues)
 	for _, x := range fieldsOf(v.Type()) {
-		if x.key == f.dataQueue() {
+		if x.key == f.DataQueue() {
 			q = v.FieldByIndex(x.index).Interface().(Queue)
 		}
 	}
@@ -179,7 +179,7 @@ func (f *Flow) wants(m *MAC) (ack AckPolicy, txop string) {
 	switch {
 	case q.TXOP != nil && *q.TXOP > 0:
 		txop = q.TXOP.String()
-	case q.TXOP == nil && slices.Contains([]string{"vi", "vo"}, f.dataQueue()):
+	case q.TXOP == nil && slices.Contains([]string{"vi", "vo"}, f.DataQueue()):
 		txop = "the standard's"
 	}
 	for _, a := range f.Transport.Alters() {

@@ -24,6 +24,7 @@ func (p *Plan) Warnings() []string {
 	}
 	w = append(w, pipeWarnings(p.Experiment.Points())...)
 	w = append(w, p.windowWarnings()...)
+	w = append(w, p.loadWarnings()...)
 	w = append(w, p.changeWarnings()...)
 	if len(p.Runs) > 0 {
 		if total := p.WallTime(0); total > 24*time.Hour {
@@ -47,6 +48,7 @@ func pointWarnings(c *spec.Config) []string {
 		}
 	}
 	w = append(w, flowWarnings(c)...)
+	w = append(w, workloadWarnings(c)...)
 	w = append(w, unlimited(c)...)
 	if c.Warmup == 0 && c.Duration > 5*vtime.Second {
 		w = append(w, "warmup: 0s: slow start and set-up are part of the measured interval")

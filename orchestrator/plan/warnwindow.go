@@ -51,6 +51,9 @@ func (p *Plan) windowWarnings() []string {
 		}
 		users := s.users()
 		for _, f := range s.Flows {
+			if !takes(r.Config(), f) {
+				continue
+			}
 			for _, k := range s.connections(f) {
 				rate, shared := s.share(k.there, users)
 				rtt := s.delay(k.there) + s.delay(k.back)
@@ -145,12 +148,16 @@ func of(e topology.Egress) direction {
 	return direction{e.Pipe, e.End}
 }
 
-// users counts the flows that pass each direction, whenever they do; requests,
-// which are small, do not count.
+// takes tells that a flow sends as much as it can, in the whole of its transfer: a
+// window below the product is no bound for one that has little to send.
+func takes(c *spec.Config, f topology.Flow) bool { return !c.Flows[f.Group].Workload.HasMessages() }
+
+// users counts the flows that pass each direction, whenever they do, and take
+// what they get.
 func (s *Scenario) users() map[direction]int {
 	n := map[direction]int{}
 	for _, f := range s.Flows {
-		if f.Role == spec.Requests {
+		if !takes(s.Config(), f) {
 			continue
 		}
 		seen := map[direction]bool{}

@@ -32,6 +32,10 @@ const (
 	messageMagic  = 0x68625502
 )
 
+// mostSequence is more than a source ever sends: the place of a datagram in the
+// pattern is then a number of 64 bits.
+const mostSequence = 1 << 48
+
 // datagramHead is a datagram's header.
 type datagramHead struct {
 	seq     int64
@@ -84,7 +88,9 @@ func parseDatagram(f *proto.Flow, data []byte) (h datagramHead, body []byte, ok 
 	if len(data) < header || binary.BigEndian.Uint32(data) != magic || binary.BigEndian.Uint32(data[4:]) != uint32(f.ID) {
 		return h, nil, false
 	}
-	h.seq = int64(binary.BigEndian.Uint64(data[8:]))
+	if h.seq = int64(binary.BigEndian.Uint64(data[8:])); h.seq < 0 || h.seq > mostSequence {
+		return h, nil, false
+	}
 	if header == messageHeader {
 		h.message = int(binary.BigEndian.Uint32(data[16:]))
 		h.offset, h.size = vtime.Bytes(binary.BigEndian.Uint32(data[20:])), vtime.Bytes(binary.BigEndian.Uint32(data[24:]))

@@ -50,8 +50,18 @@ type Configure struct {
 	Hop json.RawMessage `json:"hop,omitempty"`
 	// Flows are those in which this node is source, destination or relay.
 	Flows []Flow `json:"flows,omitempty"`
+	// Switches are the moments at which the experiment switches the node off and on
+	// again, in turn: its transports lose their memory (transport.Restarter). No flow
+	// begins or ends at such a node.
+	Switches []Switch `json:"switches,omitempty"`
 	// SampleInterval is the time between samples; 0 = 100 ms.
 	SampleInterval vtime.Duration `json:"sample_interval_ns,omitempty"`
+}
+
+// Switch is a moment at which a node is switched off or on.
+type Switch struct {
+	T  vtime.Time `json:"t_ns"` // on the run's clock
+	Up bool       `json:"up"`
 }
 
 // Interface is one interface of the node.

@@ -271,6 +271,16 @@ type NodeFacts struct {
 	SampleLateMax vtime.Duration `json:"sample_late_max_ns"`
 	// Hop holds the node's Hop counters by name, in the order of hop's table.
 	Hop []Counter `json:"hop,omitempty"`
+	// Switched are the switches that were carried out, in their order.
+	Switched []Switched `json:"switched,omitempty"`
+}
+
+// Switched says how a switch of the node was carried out.
+type Switched struct {
+	T    vtime.Time     `json:"t_ns"` // as ordered
+	Up   bool           `json:"up"`
+	Late vtime.Duration `json:"late_ns"`         // when it was done, after T
+	Err  *Error         `json:"error,omitempty"` // of a transport that could not begin again
 }
 
 // Results answers collect.

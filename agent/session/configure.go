@@ -87,6 +87,9 @@ func check(c *proto.Configure) error {
 	if err := checkInterfaces(c); err != nil {
 		return err
 	}
+	if err := checkSwitches(c); err != nil {
+		return err
+	}
 	seen := make(map[int]bool, len(c.Peers))
 	for _, p := range c.Peers {
 		if seen[p.Node] || !p.Addr.Is4() {

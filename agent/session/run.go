@@ -59,6 +59,7 @@ func (s *session) start(st proto.Start) error {
 	}
 	s.sampler = &sampler{s: s, clock: c, every: every, end: st.End, stop: make(chan struct{}), done: make(chan struct{})}
 	go s.sampler.run()
+	s.startSwitches(c, st.End)
 	return nil
 }
 
@@ -74,6 +75,7 @@ func (s *session) stopFlows() {
 		s.sampler.lateness(&s.facts)
 		s.sampler = nil
 	}
+	s.stopSwitches()
 	s.mu.Lock()
 	var wg sync.WaitGroup
 	for _, ep := range s.endpoints {

@@ -61,6 +61,7 @@ type session struct {
 	mu        sync.Mutex
 	endpoints []transport.Endpoint
 	sampler   *sampler
+	switcher  *switcher // nil: the node stays on
 
 	counters probe.Counters
 	host     probe.Host

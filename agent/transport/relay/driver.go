@@ -95,6 +95,7 @@ type endpoint struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	sched  transport.Schedule
+	life   *life // of the relays at this node
 }
 
 // incoming is a flow that comes through this node or ends here. It has a listener
@@ -119,6 +120,7 @@ func (in *incoming) sample(now vtime.Time) (proto.Sample, bool) {
 func (Driver) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, error) {
 	e := &endpoint{node: n}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.life = newLife(e.ctx)
 	for _, f := range flows {
 		if err := e.add(f); err != nil {
 			w := *proto.AsError(errors.Join(err, e.Close()), proto.CodeSystem)
@@ -241,8 +243,12 @@ func (e *endpoint) Start(sched transport.Schedule) error {
 	for _, in := range e.incoming {
 		if in.relay != nil {
 			in.relay.begin(sched)
+			e.relayFrom(in)
+			continue
 		}
-		e.wg.Go(func() { e.accept(in) })
+		e.wg.Go(func() {
+			e.accept(in, in.listener, func(c *net.TCPConn) { e.wg.Go(func() { e.serve(e.ctx, in, c) }) })
+		})
 	}
 	for _, s := range e.sources {
 		e.wg.Go(func() { s.Run(e.ctx, sched) })
@@ -250,9 +256,10 @@ func (e *endpoint) Start(sched transport.Schedule) error {
 	return nil
 }
 
-func (e *endpoint) accept(in *incoming) {
+// accept hands every connection that comes to serve, until the listener is closed.
+func (e *endpoint) accept(in *incoming, l *net.TCPListener, serve func(*net.TCPConn)) {
 	for {
-		c, err := in.listener.AcceptTCP()
+		c, err := l.AcceptTCP()
 		if err != nil {
 			if e.ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
 				e.node.Log("warn", fmt.Sprintf("flow %d: accept: %v", in.flow.ID, err))
@@ -261,7 +268,7 @@ func (e *endpoint) accept(in *incoming) {
 			}
 			return
 		}
-		e.wg.Go(func() { e.serve(in, c) })
+		serve(c)
 	}
 }
 
@@ -269,16 +276,16 @@ func (e *endpoint) accept(in *incoming) {
 // first segment, which may have to be repeated several times.
 const headerWithin = 60 * time.Second
 
-// serve takes a connection of a flow, if its header says so.
-func (e *endpoint) serve(in *incoming, c *net.TCPConn) {
-	cancel := context.AfterFunc(e.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+// serve takes a connection of a flow, if its header says so, until ctx ends.
+func (e *endpoint) serve(ctx context.Context, in *incoming, c *net.TCPConn) {
+	cancel := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer cancel()
 	// Fails only on a closed connection, which the read reports.
 	_ = c.SetReadDeadline(time.Now().Add(headerWithin))
 	h, err := ReadHeader(c)
 	if err != nil {
 		sock.Abort(c)
-		if e.ctx.Err() == nil && e.sched.Clock.Now() < e.sched.End {
+		if ctx.Err() == nil && e.sched.Clock.Now() < e.sched.End {
 			e.node.Log("warn", fmt.Sprintf("a connection from %v: %v", c.RemoteAddr(), err))
 		}
 		return
@@ -294,10 +301,10 @@ func (e *endpoint) serve(in *incoming, c *net.TCPConn) {
 		return
 	}
 	if in.sink != nil {
-		in.sink.Receive(e.ctx, c)
+		in.sink.Receive(ctx, c)
 		return
 	}
-	in.relay.run(e.ctx, c)
+	in.relay.run(ctx, c)
 }
 
 // Sample appends one sample per flow and side.
@@ -337,6 +344,7 @@ func (e *endpoint) Stop() {
 		}
 		_ = in.listener.Close() // fails only when it is closed already
 	}
+	e.life.wg.Wait()
 	e.wg.Wait()
 }
 

@@ -51,13 +51,13 @@ func (f *flow) begin(sched transport.Schedule) {
 
 // run relays what comes on one connection until it ends, either side fails, the
 // flow stops or ctx ends.
-func (f *flow) run(ctx context.Context, up *net.TCPConn) {
+func (f *flow) run(life context.Context, up *net.TCPConn) {
 	r, err := f.adopt(up)
 	if err != nil {
 		refuse(up, f.e.node.Name, fmt.Sprintf("flow %d: %v", f.flow.ID, err))
 		return
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(life)
 	defer cancel()
 	end := context.AfterFunc(ctx, func() { _ = up.SetDeadline(time.Unix(1, 0)) })
 	defer end()
@@ -80,10 +80,13 @@ func (f *flow) run(ctx context.Context, up *net.TCPConn) {
 	if first := r.fail(err); err != nil && first != nil {
 		err = first // what happened first is the cause of the rest
 	}
-	ordered := f.e.ctx.Err() != nil
+	ordered := life.Err() != nil
 	_ = up.SetReadDeadline(time.Unix(1, 0))
 	<-read
 	f.end(up, down, ordered, err)
+	if down != nil {
+		f.e.life.drop(down)
+	}
 }
 
 // adopt makes the connection the flow's one. A second one replaces the first
@@ -180,6 +183,7 @@ func (f *flow) dial(ctx context.Context) (*net.TCPConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.e.life.keep(down)
 	var cc string
 	err = sock.OnConn(down, func(fd int) (err error) {
 		if err := opt.Apply(fd); err != nil {

@@ -93,6 +93,8 @@ type hopEndpoint struct {
 	halted  vtime.Time
 	failure error
 	facts   hopFacts
+	off     bool // the node is switched off
+	lives   hopLives
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -149,7 +151,6 @@ func (Hop) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, erro
 		if err != nil {
 			return nil, errors.Join(&proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}, e.Close())
 		}
-		e.radio = newBoardRadio(n.Board, n.Ports, cfg.QueueAhead)
 		e.wait, err = newWaiter(e.sock.fd, e.event)
 		if err != nil {
 			return nil, errors.Join(err, e.Close())
@@ -158,10 +159,10 @@ func (Hop) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, erro
 		if e.wait, err = newWaiter(e.sock.fd); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
-		e.radio = &socketRadio{ports: n.Ports, sock: e.sock, limit: socketLimit}
 	}
-	if e.hop, err = hop.NewNode(cfg, e.radio, e, e); err != nil {
-		return nil, errors.Join(&proto.Error{Code: proto.CodeOrder, What: "hop", Detail: err.Error()}, e.Close())
+	e.radio = e.newRadio()
+	if err := e.renew(); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
 }
@@ -248,6 +249,7 @@ func (e *hopEndpoint) Facts(to *proto.NodeFacts) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.hop.Stats()
+	s.Add(&e.lives.node)
 	for _, c := range []proto.Counter{
 		{Name: "hop_data_sent", Delta: int64(s.DataSent)},
 		{Name: "hop_control_sent", Delta: int64(s.ControlSent)},
@@ -257,9 +259,12 @@ func (e *hopEndpoint) Facts(to *proto.NodeFacts) {
 		{Name: "hop_drains_timed_out", Delta: int64(s.DrainsTimedOut)},
 		{Name: "hop_no_route", Delta: int64(s.NoRoute)},
 		{Name: "hop_memory_peak_bytes", Delta: int64(s.MemoryPeak)},
+		{Name: "hop_tokens", Delta: int64(s.Tokens)},
+		{Name: "hop_data_again", Delta: int64(s.DataAgain)},
+		{Name: "hop_data_redundant", Delta: int64(s.Redundant)},
 		{Name: "hop_send_full", Delta: e.facts.sendFull},
 		{Name: "hop_send_errors", Delta: e.facts.sendErrors},
-		{Name: "hop_never_queued", Delta: int64(e.radio.lost())},
+		{Name: "hop_never_queued", Delta: int64(e.radio.lost() + e.lives.neverQueued)},
 		{Name: "hop_strangers", Delta: e.facts.strangers},
 		{Name: "hop_refused_flows", Delta: e.facts.refused},
 		{Name: "hop_wakeups", Delta: e.facts.loops},

@@ -31,6 +31,7 @@ type hopFlow struct {
 	peer    *hopFlow           // the other flow of an exchange, where it begins at this node
 	high    vtime.Bytes        // the most that the node has reported as delivered
 	last    hop.FlowStats      // as the node knew the flow last
+	lives   hop.FlowStats      // what it counted before it was switched off
 	result  proto.FlowResult
 	failed  *proto.Error // to be reported
 }
@@ -155,6 +156,7 @@ func (f *hopFlow) progress(now vtime.Time, n *hop.Node) {
 func (f *hopFlow) remember(n *hop.Node) {
 	if s, ok := n.FlowStats(f.key); ok {
 		f.last = s
+		f.last.Add(&f.lives)
 	}
 }
 
@@ -188,6 +190,7 @@ func (f *hopFlow) outcome(halted vtime.Time, n *hop.Node, payload int) proto.Flo
 	r.MeasuredTo = vtime.Max(r.MeasuredFrom, vtime.Min(r.MeasuredTo, halted))
 	last := f.sample(halted, n, payload)
 	r.Last = &last
+	r.Counters = repeats(&f.last)
 	switch f.side {
 	case proto.Source:
 		r.Blocks = int64(f.last.BlocksAcked)

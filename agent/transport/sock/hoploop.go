@@ -59,6 +59,9 @@ func (e *hopEndpoint) turn() (vtime.Time, error) {
 	defer e.mu.Unlock()
 	e.facts.loops++
 	now := e.sched.Clock.Now()
+	if e.off {
+		return e.rest(now)
+	}
 	e.radio.at(now)
 	received, err := e.sock.receive(func(from [4]byte, data []byte) {
 		id, ok := e.ids[from]

@@ -219,3 +219,33 @@ func TestUDPRefusesWorkloads(t *testing.T) {
 		t.Errorf("a variant is refused: %v", err)
 	}
 }
+
+// Where nothing gets through, every message is told as lost after the stop, in as
+// many batches as it takes.
+func TestUndeliveredMessagesAreToldAtTheEnd(t *testing.T) {
+	l := agenttest.New(t, 2, agenttest.Options{})
+	l.SetLink(0, 1, agenttest.Link{Down: true})
+	var flows []proto.Flow
+	for i, transport := range carriers {
+		f := proto.Flow{ID: i, Transport: transport, Src: 0, Dst: 1, Workload: workload.Spec{Kind: workload.Poisson, Size: 100, Interval: vtime.Millisecond, Seed: 5}}
+		flows = append(flows, l.Flow(f))
+	}
+	l.ConfigureChain(flows, nil)
+	const end = 2 * second
+	epoch := l.Start(0, end)
+	rs := l.Finish(epoch, end)
+	for _, f := range flows {
+		want, got := expected(t, f, end), l.Nodes[1].Messages(f.ID)
+		if len(got) != len(want) || len(got) < 1800 {
+			t.Fatalf("%s: %d messages were told of %d", f.Transport, len(got), len(want))
+		}
+		for i, m := range got {
+			if m.Receipt != want[i] {
+				t.Fatalf("%s: message %d is told as %+v, want %+v", f.Transport, i, m, want[i])
+			}
+		}
+		if r := agenttest.Result(t, rs, f.ID, proto.Destination); r.Error != nil || r.Total != 0 {
+			t.Errorf("%s: %+v", f.Transport, r)
+		}
+	}
+}

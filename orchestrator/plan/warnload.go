@@ -24,7 +24,11 @@ func workloadWarnings(c *spec.Config) []string {
 			continue
 		}
 		if n := measuredMessages(c, f); n < fewMessages {
-			w = append(w, fmt.Sprintf("%s: about %.0f messages a flow in the measured interval: a 95 %% or 99 %% quantile of their delays is that of single ones", at, n))
+			what := "messages"
+			if f.Workload.Kind == spec.Web {
+				what = "pages"
+			}
+			w = append(w, fmt.Sprintf("%s: about %.0f %s a flow in the measured interval: the 99 %% quantile of a flow's delays is that of a single one", at, n, what))
 		}
 		if f.Transport.Family() == spec.FamilyUDP && c.Transports.UDP.Rate > 0 {
 			w = append(w, fmt.Sprintf("transports.udp.rate: says nothing of %s, whose workload %s says itself when it sends", at, f.Workload.Kind))

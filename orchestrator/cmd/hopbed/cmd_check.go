@@ -109,6 +109,7 @@ func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	printFlows(w, p)
 	if err := printNetworks(w, p, note); err != nil {
 		return err
 	}
@@ -189,7 +190,9 @@ func nameAndTitle(c *spec.Config) string {
 func hopHistogram(s *plan.Scenario) string {
 	var count [64]int
 	for _, f := range s.Flows {
-		count[min(f.Hops(), 63)]++
+		if f.Role != spec.Requests {
+			count[min(f.Hops(), 63)]++
+		}
 	}
 	out := ""
 	for h, n := range count {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -104,6 +105,7 @@ func printPoints(c *cli.Context, st *store.Store, campaign int64) error {
 	}
 	fmt.Fprintln(w)
 	var rates, times []pointRow
+	var messages []messageRow
 	mixed := false
 	for i := range set.Groups {
 		g := &set.Groups[i]
@@ -115,6 +117,9 @@ func printPoints(c *cli.Context, st *store.Store, campaign int64) error {
 			} else {
 				rates = append(rates, r)
 			}
+			for _, m := range g.Series[j].Messages() {
+				messages = append(messages, messageRow{r.name, m})
+			}
 		}
 	}
 	if err := printRates(w, rates); err != nil {
@@ -124,6 +129,9 @@ func printPoints(c *cli.Context, st *store.Store, campaign int64) error {
 		fmt.Fprintln(w)
 	}
 	if err := printTimes(w, times); err != nil {
+		return err
+	}
+	if err := printMessages(w, messages); err != nil {
 		return err
 	}
 	if mixed {
@@ -163,9 +171,12 @@ func printRates(w io.Writer, rows []pointRow) error {
 			fmt.Fprintf(tw, "%s\t%s\t0\t\t\t\t\t\n", clean(r.name), r.runs())
 			continue
 		}
-		g := r.sum.Goodput
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%.0f %%\n", clean(r.name), r.runs(), r.sum.Flows,
-			rate(g.Q1), rate(g.Median), rate(g.Q3), rate(r.sum.AggregateBps), 100*r.sum.StarvedShare)
+		g, starved := r.sum.Goodput, ""
+		if !math.IsNaN(r.sum.StarvedShare) { // of flows whose load is given it says nothing
+			starved = fmt.Sprintf("%.0f %%", 100*r.sum.StarvedShare)
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", clean(r.name), r.runs(), r.sum.Flows,
+			rate(g.Q1), rate(g.Median), rate(g.Q3), rate(r.sum.AggregateBps), starved)
 	}
 	return tw.Flush()
 }

@@ -118,7 +118,7 @@ func showFlows(c *cli.Context, w io.Writer, st *store.Store, r *store.Run, name 
 		if f.SetupS.OK {
 			setup = fmt.Sprintf("%.3f s", f.SetupS.V)
 		}
-		if f.SentBytes.OK && f.SentBytes.V > 0 {
+		if f.SentBytes.OK && f.SentBytes.V > 0 && f.RetransBytes.OK {
 			retr = fmt.Sprintf("%.1f %%", 100*float64(f.RetransBytes.V)/float64(f.SentBytes.V))
 		}
 		if f.Blocks.OK {
@@ -128,9 +128,15 @@ func showFlows(c *cli.Context, w io.Writer, st *store.Store, r *store.Run, name 
 		if f.CC != "" && !strings.HasSuffix(tp, "/"+f.CC) {
 			tp += " (" + f.CC + ")"
 		}
+		if f.Role == store.RoleRequests {
+			tp += fmt.Sprintf(", requests of flow %d", f.Peer.V)
+		}
 		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Flow, clean(tp), strings.Join(path, " "), f.Hops, good, took, setup, retr, blocks, strings.TrimSpace(string(f.Status)+" "+clean(f.Error)))
 	}
-	return tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	return showMessages(w, flows)
 }
 
 func showNodes(c *cli.Context, w io.Writer, st *store.Store, id int64, name func(int) string) error {

@@ -93,8 +93,18 @@ func outcomeLine(out run.Outcome) string {
 	if out.Flows == 0 {
 		return out.Status
 	}
-	return fmt.Sprintf("%s: %d flows, median %s, aggregate %s, %d below 10 kb/s",
-		out.Status, out.Flows, rate(out.MedianBP), rate(out.SumBP), out.Starved)
+	text := fmt.Sprintf("%s: %d flows, ", out.Status, out.Flows)
+	if out.Bulk > 0 {
+		text += fmt.Sprintf("median %s, ", rate(out.MedianBP))
+	}
+	text += "aggregate " + rate(out.SumBP)
+	if out.Bulk > 0 {
+		text += fmt.Sprintf(", %d below 10 kb/s", out.Starved)
+	}
+	if out.Messages > 0 {
+		text += fmt.Sprintf(", %d of %d messages delivered", out.Delivered, out.Messages)
+	}
+	return text
 }
 
 // barObserver shows one bar for all campaigns of the command with an estimate,
@@ -220,6 +230,9 @@ func (o *jsonObserver) RunDone(r run.RunInfo, out run.Outcome) {
 	d["run_id"], d["status"], d["wall_s"] = out.RunID, out.Status, out.Wall.Seconds()
 	d["reasons"], d["warnings"] = append([]string{}, out.Reasons...), append([]string{}, out.Warnings...)
 	d["flows"], d["median_bps"], d["aggregate_bps"], d["starved"] = out.Flows, out.MedianBP, out.SumBP, out.Starved
+	if out.Messages > 0 {
+		d["messages"], d["messages_delivered"] = out.Messages, out.Delivered
+	}
 	o.emit("done", d)
 }
 func (o *jsonObserver) Warn(text string) { o.emit("warning", text) }

@@ -4,6 +4,7 @@ package session
 
 import (
 	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/agent/transport/bundle/daemon"
 	"github.com/hopbed/hopbed/agent/transport/relay"
 	"github.com/hopbed/hopbed/agent/transport/sock"
 )
@@ -15,5 +16,6 @@ func Transports() (*transport.Table, error) {
 		sock.UDP{},
 		sock.Hop{},
 		relay.Driver{},
+		daemon.Driver{},
 	)
 }

@@ -290,6 +290,7 @@ func TestWindowsAndBackEnds(t *testing.T) {
 	for line, want := range map[string]string{
 		"transports: {tcp: {receive-window: 0}}":                         "out of range",
 		"transports: {tcp: {receive-window: 46, receive-buffer: 64KiB}}": "more than the receive-buffer holds; allowed: up to 45",
+		"transports: {bundle: {limit: 1MiB}}":                            "no bundle of 1MiB with its headers would fit",
 		"transports: {tcp: {receive-window: 5, cwnd-cap: 1.5}}":          "not a whole number",
 		"backends: [sim, ns3]":                                           `backends[1]: "ns3": unknown; allowed: sim, netns`,
 		"backends: [sim, sim]":                                           "listed twice",

@@ -122,11 +122,11 @@ type UDPOptions struct {
 // BundleOptions are the options of the bundle relay: the bundle protocol 7 (RFC
 // 9171) over TCPCLv4 (RFC 9174), a TCP connection for each hop.
 type BundleOptions struct {
-	// Bundle is the payload of a bundle of a continual or sized flow; a message of another workload is one bundle.
+	// Bundle is the payload of a bundle of a continual or sized flow; a message of another workload is one bundle, or several where it is longer.
 	Bundle vtime.Bytes `key:"bundle" min:"1kB" max:"64MiB" default:"1MiB"`
-	// Storage is where a node keeps the bundles that it has accepted: on disk they survive its restart.
+	// Storage is where a relay keeps the bundles that it has accepted: on disk they survive its restart.
 	Storage BundleStorage `key:"storage" enum:"memory|disk" default:"memory"`
-	// Limit is the most bytes of bundles that a node keeps; a bundle that does not fit is refused, and offered again later.
+	// Limit is the most bytes of bundles that a relay keeps of a flow; one that is full receives no more until it has passed some on.
 	Limit vtime.Bytes `key:"limit" min:"64KiB" max:"16GiB" default:"64MiB"`
 }
 
@@ -183,7 +183,7 @@ var transportTable = []transportFamily{
 	{name: FamilyTCP, variants: congestionControls, carries: everything, dscp: true},
 	{name: FamilyHopByHopTCP, variants: congestionControls, carries: everything, dscp: true},
 	{name: FamilyUDP, variants: udpVariants, bare: true, joined: true, carries: datagrams, dscp: true},
-	{name: FamilyBundle, variants: congestionControls, carries: everything, dscp: true, pending: "it has no driver yet"},
+	{name: FamilyBundle, variants: congestionControls, carries: everything, dscp: true},
 	{name: FamilyIperf3, variants: iperfVariants, carries: iperf, external: true, pending: "it has no driver yet"},
 	{name: FamilyIperf2, variants: iperfVariants, carries: iperf, external: true, pending: "it has no driver yet"},
 	{name: FamilyExec, bare: true, carries: programs, external: true, pending: "it has no driver yet"},

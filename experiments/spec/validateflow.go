@@ -83,7 +83,14 @@ func (k *check) transports() {
 				Allowed: fmt.Sprintf("up to %d, or a larger receive-buffer", int(t.ReceiveBuffer/mss))})
 		}
 	}
+	if b := &k.c.Transports.Bundle; b.Bundle > b.Limit-bundleHeaders {
+		k.at("transports.bundle.limit", Problem{What: fmt.Sprintf("no bundle of %v with its headers would fit", b.Bundle),
+			Allowed: fmt.Sprintf("%v or more, or smaller bundles", b.Bundle+bundleHeaders)})
+	}
 }
+
+// bundleHeaders is more than a bundle is longer than its payload (agent/transport/bundle/cut).
+const bundleHeaders = 1 * vtime.KiB
 
 // defaultMSS is TCP's segment on a link of 1500 bytes with timestamps.
 const defaultMSS = 1448 * vtime.Byte

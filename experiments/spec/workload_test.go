@@ -54,7 +54,6 @@ func TestWorkloadMistakes(t *testing.T) {
 		{"transport: udp, dscp: AF51", "57", "not a code point; allowed: a code point such as EF, CS1 or AF41, or its number from 0 to 63; did you mean \"AF11\"?"},
 		{"transport: udp, dscp: 0x2e", "57", "not a code point"},
 		{"transport: udp/txop+txop", "46", "unknown transport"},
-		{"transport: bundle/reno", "46", "not available in this version: it has no driver yet; allowed: another transport"},
 		{"transport: iperf3/reno, workload: voip", "46", "iperf3/reno cannot carry the workload voip: iperf sends a stream or a number of bytes"},
 		{"transport: iperf2/udp, workload: {kind: sized, size: 1MB}", "46", "it does not promise that all of a transfer arrives"},
 		{"transport: iperf2/udp", "46", "iperf2/udp needs the key transports.iperf.rate; allowed: transports: {iperf: {rate: 1mbit}}"},

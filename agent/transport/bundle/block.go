@@ -225,3 +225,14 @@ func readBack(data []byte, to any) error {
 	}
 	return nil
 }
+
+// Detached returns a copy of a bundle that shares no memory with what it was
+// decoded from, but for its payload.
+func (b *Bundle) Detached() *Bundle {
+	c := *b
+	c.Blocks = slices.Clone(b.Blocks)
+	for i := range c.Blocks {
+		c.Blocks[i].Data = slices.Clone(c.Blocks[i].Data)
+	}
+	return &c
+}

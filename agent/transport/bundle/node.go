@@ -312,6 +312,7 @@ func (n *Node) Saved(now vtime.Time, seq uint64, payload Content, err error) {
 	} else {
 		n.seen.add(seq)
 		if payload != nil {
+			w.h.bundle = w.h.bundle.Detached()
 			w.h.bundle.Payload = payload
 		}
 		n.store.back(w.h)

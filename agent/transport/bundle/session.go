@@ -82,6 +82,9 @@ func (s *Session) say(m Message) { s.control = append(s.control, m) }
 // Established reports whether bundles can be exchanged.
 func (s *Session) Established() bool { return s.state == established }
 
+// Closed reports whether the session is over, for which see Over.
+func (s *Session) Closed() bool { return s.state == over }
+
 // Peer reports whether the set-up was completed at any time.
 func (s *Session) Peer() bool { return s.peerSegment > 0 }
 
@@ -275,10 +278,7 @@ func (s *Session) Poll(now vtime.Time) (m Message, ok bool) {
 			s.spoke = now
 			return m, true
 		}
-		// The search for a bundle may have found that there will be none.
-		if len(s.control) == 0 && s.keepalive > 0 && now >= s.spoke.Add(s.keepalive) {
-			s.say(Message{Type: Keepalive})
-		}
+		// The search for a bundle may have found that there will be none, which is said.
 	}
 	if len(s.control) == 0 {
 		return m, false
@@ -287,7 +287,7 @@ func (s *Session) Poll(now vtime.Time) (m Message, ok bool) {
 	return m, true
 }
 
-// deadline is when Expire or Poll has something to do without any input.
+// deadline is when expire has something to do.
 func (s *Session) deadline() vtime.Time {
 	switch s.state {
 	case over:
@@ -320,6 +320,11 @@ func (s *Session) expire(now vtime.Time) {
 			s.n.stats.IdleTimeouts++
 			s.say(Message{Type: SessTerm, Reason: TermIdle})
 			s.finish(now, ErrIdle, true)
+		} else if s.keepalive > 0 && now >= s.spoke.Add(s.keepalive) {
+			// Whatever waits to be said is a sign of life as good as a KEEPALIVE.
+			if s.spoke = now; len(s.control) == 0 {
+				s.say(Message{Type: Keepalive})
+			}
 		}
 	}
 }

@@ -32,6 +32,10 @@ type Dialer struct {
 	Opt   Options
 	Clock transport.Clock
 	Until vtime.Time
+	// Within bounds each try; 0 = Until does. The kernel's pauses between SYNs grow
+	// to a minute, so that a try that began while a link was down may not notice for
+	// long that it is up.
+	Within time.Duration
 }
 
 // Connect tries until the connection stands, calling attempt before each try.
@@ -40,7 +44,7 @@ type Dialer struct {
 // error is of CodeTimeout when Until has passed: an outcome of a bad network,
 // not a fault.
 func (d Dialer) Connect(ctx context.Context, attempt func()) (*net.TCPConn, error) {
-	nd := net.Dialer{Control: d.Opt.control, KeepAlive: -1, Deadline: Wall(d.Clock, d.Until)}
+	nd := net.Dialer{Control: d.Opt.control, KeepAlive: -1, Deadline: Wall(d.Clock, d.Until), Timeout: d.Within}
 	nd.SetMultipathTCP(false)
 	if d.From.IsValid() {
 		nd.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.From, 0))
@@ -59,11 +63,11 @@ func (d Dialer) Connect(ctx context.Context, attempt func()) (*net.TCPConn, erro
 		if e, ok := errors.AsType[*proto.Error](err); ok {
 			return nil, e
 		}
-		retry := again(err)
+		retry := again(err) || d.Within > 0 && timedOut(err) && d.Clock.Now() < d.Until
 		if retry {
 			last = err
 		}
-		if timedOut(err) || d.Clock.Now() >= d.Until || retry && d.Clock.Now().Add(vtime.FromStd(pause)) >= d.Until {
+		if timedOut(err) && !retry || d.Clock.Now() >= d.Until || retry && d.Clock.Now().Add(vtime.FromStd(pause)) >= d.Until {
 			e := &proto.Error{Code: proto.CodeTimeout, What: fmt.Sprintf("flow %d set-up", d.Flow),
 				Detail: fmt.Sprintf("no connection from %v to %v between %v and %v", d.From, d.To, begun, d.Until)}
 			if last != nil {

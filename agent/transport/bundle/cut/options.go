@@ -4,6 +4,7 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/transport/bundle"
+	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 // OptionsOf returns the flow's options with the defaults in place of zeros.
@@ -39,3 +40,6 @@ func NodeConfig(f *proto.Flow, i int) bundle.Config {
 	}
 	return c
 }
+
+// Headers is more than a bundle is ever longer than its payload.
+const Headers = 1 * vtime.KiB

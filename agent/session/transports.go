@@ -5,6 +5,7 @@ package session
 import (
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/transport/bundle/daemon"
+	"github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/agent/transport/relay"
 	"github.com/hopbed/hopbed/agent/transport/sock"
 )
@@ -17,5 +18,8 @@ func Transports() (*transport.Table, error) {
 		sock.Hop{},
 		relay.Driver{},
 		daemon.Driver{},
+		program.Iperf3{},
+		program.Iperf2{},
+		program.Exec{},
 	)
 }

@@ -14,9 +14,12 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/session"
+	"github.com/hopbed/hopbed/agent/transport/program"
+	"github.com/hopbed/hopbed/internal/reexec"
 )
 
 func main() {
+	reexec.Dispatch(reexec.Table{program.GuardPart: program.Guard})
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		version = info.Main.Version

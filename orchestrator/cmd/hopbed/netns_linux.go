@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hopbed/hopbed/agent/session"
+	external "github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/netem/emulator"
@@ -22,9 +23,10 @@ import (
 // parts are the roles in which hopbed starts itself again.
 func parts() reexec.Table {
 	return reexec.Table{
-		bench.Part:    bench.NodeMain,
-		session.Part:  func() int { return session.Main(version()) },
-		emulator.Part: func() int { return emulator.Main(os.Stdin, os.Stdout) },
+		bench.Part:         bench.NodeMain,
+		session.Part:       func() int { return session.Main(version()) },
+		external.GuardPart: external.Guard,
+		emulator.Part:      func() int { return emulator.Main(os.Stdin, os.Stdout) },
 	}
 }
 

@@ -113,7 +113,7 @@ type RelayOptions struct {
 
 // UDPOptions are the options of UDP.
 type UDPOptions struct {
-	// Rate is the rate of the application's data; left out, the sender keeps the queue full.
+	// Rate is the rate of a continual flow's data; left out, the sender keeps the queue full.
 	Rate vtime.BitRate `key:"rate" min:"1kbit" max:"10gbit"`
 	// Packet is the payload of one datagram.
 	Packet vtime.Bytes `key:"packet" min:"64B" max:"1472B" default:"1400B"`

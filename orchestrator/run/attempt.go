@@ -96,7 +96,7 @@ func seal(rec *store.RunRecord, o Options, c *store.Campaign, r plan.Run, starte
 // save stores a run even when the user has asked to stop: it is finished.
 func save(o Options, rec *store.RunRecord) error {
 	// A day's samples are millions; a busy machine stores some thousands a second.
-	limit := time.Minute + time.Duration(len(rec.Samples))*time.Millisecond
+	limit := time.Minute + time.Duration(len(rec.Samples)+len(rec.Messages))*time.Millisecond
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := o.Store.SaveRun(ctx, rec); err != nil {

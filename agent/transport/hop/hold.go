@@ -20,7 +20,8 @@ const (
 // Hold sets what a flow that ends here takes. What was granted before still
 // comes, so that the App has to have room for one block more (for MaxWindow
 // blocks with Config.NoWithholding). A flow that ends elsewhere, or is unknown, is
-// not held.
+// not held. With HoldAll it may be called from within Deliver, and then holds back
+// the block that is announced behind the delivered one.
 func (n *Node) Hold(now vtime.Time, key FlowKey, h Holding) {
 	f := n.lookup(key)
 	if f == nil || f.role != Destination || f.hold == h {
@@ -42,7 +43,8 @@ func (n *Node) Hold(now vtime.Time, key FlowKey, h Holding) {
 }
 
 // HoldLarge stops or lets go the large blocks of all flows that end here and of
-// which Hold says nothing else: for an application that has no room for more.
+// which Hold says nothing else: for an application that has no room for more. With
+// true it may be called from within Deliver.
 func (n *Node) HoldLarge(now vtime.Time, hold bool) {
 	if n.heldLarge == hold {
 		return

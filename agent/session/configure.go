@@ -173,7 +173,7 @@ func checkFlow(c *proto.Configure, f *proto.Flow) error {
 			return bad(fmt.Sprintf("its congestion window is to be capped at %d segments, and the route to %v is not: the kernel knows caps of routes only", cap, f.DstAddr))
 		}
 	}
-	return nil
+	return checkExchange(c, f)
 }
 
 func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transport.Group) (*proto.Readback, error) {

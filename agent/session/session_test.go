@@ -176,8 +176,23 @@ func TestWhatDidNotTakeIsAnError(t *testing.T) {
 			c.Flows = []proto.Flow{l.Flow(proto.Flow{ID: 1, Transport: "quic", Src: 0, Dst: 1, Workload: workload.Spec{Kind: workload.Continual}})}
 		}, proto.CodeOrder, []string{"flow 1", "quic", "tcp"}},
 		{"an unknown workload", func(c *proto.Configure) {
-			c.Flows = []proto.Flow{l.Flow(proto.Flow{ID: 1, Transport: "tcp/reno", Src: 0, Dst: 1, Workload: workload.Spec{Kind: "web"}})}
-		}, proto.CodeOrder, []string{"flow 1", `"web"`}},
+			c.Flows = []proto.Flow{l.Flow(proto.Flow{ID: 1, Transport: "tcp/reno", Src: 0, Dst: 1, Workload: workload.Spec{Kind: "gopher"}})}
+		}, proto.CodeOrder, []string{"flow 1", `"gopher"`}},
+		{"responses without requests", func(c *proto.Configure) {
+			c.Flows = exchange(l)[:1]
+		}, proto.CodeOrder, []string{"flow 1", "its peer, flow 2, is not among"}},
+		{"a direction that does not know the other", func(c *proto.Configure) {
+			c.Flows = exchange(l)
+			c.Flows[1].Peer = nil
+		}, proto.CodeOrder, []string{"flow", "peer"}},
+		{"two flows of one direction", func(c *proto.Configure) {
+			c.Flows = exchange(l)
+			c.Flows[1].Workload.Role = workload.Responses
+		}, proto.CodeOrder, []string{"flow 1", "not the opposite direction"}},
+		{"an exchange with two seeds", func(c *proto.Configure) {
+			c.Flows = exchange(l)
+			c.Flows[1].Workload.Seed++
+		}, proto.CodeOrder, []string{"flow 1", "another workload"}},
 		{"an option of another transport", func(c *proto.Configure) {
 			c.Flows = []proto.Flow{l.Flow(proto.Flow{ID: 1, Transport: "tcp/reno", Src: 0, Dst: 1, Workload: workload.Spec{Kind: workload.Continual}, Options: proto.FlowOptions{BlockSize: 1}})}
 		}, proto.CodeOrder, []string{"flow 1", "block_size"}},
@@ -205,6 +220,14 @@ func TestWhatDidNotTakeIsAnError(t *testing.T) {
 	if _, err := n.Client.Configure(l.Context(5*time.Second), l.Chain(0, nil)); err != nil {
 		t.Errorf("a right configuration after all that: %v", err)
 	}
+}
+
+// exchange is a web exchange between the nodes 0 and 1.
+func exchange(l *agenttest.Lab) []proto.Flow {
+	web := workload.Spec{Kind: workload.Web, Role: workload.Responses, Web: &workload.WebSpec{Objects: 1, MeanSize: 1000, MaxSize: 1000, PageObjects: 1, Request: 100}}
+	a := l.Flow(proto.Flow{ID: 1, Transport: "tcp/reno", Src: 0, Dst: 1, Workload: web, Peer: new(2)})
+	web.Role = workload.Requests
+	return []proto.Flow{a, l.Flow(proto.Flow{ID: 2, Transport: "tcp/reno", Src: 1, Dst: 0, Workload: web, Peer: new(1)})}
 }
 
 func TestOrdersOutOfTurn(t *testing.T) {

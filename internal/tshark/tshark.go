@@ -48,7 +48,14 @@ var plain = []string{"-d", "tcp.port==20000-32767,data", "-d", "udp.port==20000-
 // separated by commas.
 func Fields(t testing.TB, file, filter string, fields ...string) [][]string {
 	t.Helper()
-	args := append([]string{"-r", file, "-T", "fields", "-E", "occurrence=a"}, slices.Concat(strict, plain)...)
+	return FieldsAs(t, file, plain, filter, fields...)
+}
+
+// FieldsAs is Fields with other arguments of tshark in place of those that keep it
+// from decoding the content of flows, such as "-d", "tcp.port==20000,tcpcl".
+func FieldsAs(t testing.TB, file string, as []string, filter string, fields ...string) [][]string {
+	t.Helper()
+	args := append([]string{"-r", file, "-T", "fields", "-E", "occurrence=a"}, slices.Concat(strict, as)...)
 	if filter != "" {
 		args = append(args, "-Y", filter)
 	}

@@ -47,31 +47,40 @@ func SortEvents(rec *store.RunRecord) {
 	slices.SortStableFunc(rec.Events, func(a, b store.Event) int { return cmp.Compare(a.TUs.Or(0), b.TUs.Or(0)) })
 }
 
-// switchedRelay returns a node between the ends of a flow that the experiment has
-// switched off, with the moment.
-func switchedRelay(s *plan.Scenario, flow int) (name string, at vtime.Time, ok bool) {
-	path := s.Flows[flow].Path
+// outage tells of the first node on a flow's path that the experiment switched off,
+// or else of the first link; empty when there is none.
+func outage(s *plan.Scenario, flow int) string {
+	path, link := s.Flows[flow].Path, ""
 	for i := range s.Topology.Changes {
 		c := &s.Topology.Changes[i]
-		if node, is := c.Node(); is && !c.Up && slices.Contains(path, node) {
-			return s.Topology.Nodes[node].Name, c.At, true
+		if c.Up {
+			continue
+		}
+		if node, is := c.Node(); is && slices.Contains(path, node) {
+			return fmt.Sprintf("its relay %s was switched off at %v", s.Topology.Nodes[node].Name, vtime.Duration(c.At))
+		}
+		for k := 1; k < len(path) && link == ""; k++ {
+			if pair := [2]int{path[k-1], path[k]}; pair == c.Link || pair == [2]int{c.Link[1], c.Link[0]} {
+				link = fmt.Sprintf("the link %s of its path was down at %v", s.Topology.Place(c), vtime.Duration(c.At))
+			}
 		}
 	}
-	return "", 0, false
+	return link
 }
 
-// outage turns the fault of a flow whose relay was switched off into an outcome: the
-// relay forgot the connection, and whoever spoke to it was told so.
-func outage(s *plan.Scenario, flow int, e *proto.Error) *proto.Error {
+// excused turns the fault of a flow whose path the experiment cut into an outcome: a
+// relay forgot the connection and whoever spoke to it was told so, or the kernel gave
+// it up.
+func excused(s *plan.Scenario, flow int, e *proto.Error) *proto.Error {
 	if e == nil || e.Code != proto.CodeFlow {
 		return e
 	}
-	name, at, ok := switchedRelay(s, flow)
-	if !ok {
+	why := outage(s, flow)
+	if why == "" {
 		return e
 	}
 	out := *e
 	out.Code = proto.CodeTimeout
-	out.Detail = fmt.Sprintf("%s; its relay %s was switched off at %v", e.Detail, name, vtime.Duration(at))
+	out.Detail = e.Detail + "; " + why
 	return &out
 }

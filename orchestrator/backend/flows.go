@@ -82,8 +82,9 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 	if a.src.Established > 0 {
 		row.SetupS = store.Some(a.src.SetupTime.Seconds())
 	}
-	if g.Transport.Family() == spec.FamilyUDP {
-		row.SentBytes = store.Some(int64(a.src.Total)) // and nothing is repeated
+	if g.Transport.Family() == spec.FamilyUDP || g.Transport.External() {
+		// Datagrams are not repeated; of what repeats a program knows little.
+		row.SentBytes = store.Some(int64(a.src.Total))
 	} else if l := a.src.Last; l != nil {
 		row.SentBytes = store.Some(int64(l.Sent))
 		row.RetransBytes = store.Some(int64(l.Retrans))
@@ -129,16 +130,24 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 	row.GoodputBps = store.Goodput(row.Bytes, to.Sub(from).Seconds())
 }
 
+// verdict is how the flow ended. What is broken at one end may look like a silent
+// network from the other, so that a fault comes before a set-up that never stood.
 func verdict(row *store.Flow, s *plan.Scenario, a sides) (store.FlowStatus, string) {
+	late := ""
 	for _, r := range a.all() {
 		if r.Error == nil {
 			continue
 		}
-		err := outage(s, row.Flow, r.Error)
-		if err.Code == proto.CodeTimeout {
-			return store.FlowTimeout, err.Error()
+		err := excused(s, row.Flow, r.Error)
+		if err.Code != proto.CodeTimeout {
+			return store.FlowFailed, err.Error()
 		}
-		return store.FlowFailed, err.Error()
+		if late == "" {
+			late = err.Error()
+		}
+	}
+	if late != "" {
+		return store.FlowTimeout, late
 	}
 	if row.Size.OK && !a.dst.Finished {
 		return store.FlowTimeout, "not all of the " + strconv.FormatInt(row.Size.V, 10) + " bytes had arrived at the end"

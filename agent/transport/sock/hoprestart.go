@@ -33,7 +33,6 @@ func (e *hopEndpoint) NodeDown(vtime.Time) {
 	if err := e.renew(); err != nil {
 		e.node.Log("warn", err.Error()) // NodeUp tries again, and tells
 	}
-	e.wait.wake()
 }
 
 // NodeUp implements transport.Restarter.
@@ -49,7 +48,6 @@ func (e *hopEndpoint) NodeUp(now vtime.Time) error {
 		return err
 	}
 	e.off = false
-	e.wait.wake()
 	return nil
 }
 
@@ -84,7 +82,8 @@ func (e *hopEndpoint) discard() error {
 	}
 }
 
-// rest is the driver's turn while the node is switched off.
+// rest is the driver's turn while the node is switched off. Nobody has to wake it when
+// it is on again: a node without memory waits for a datagram.
 func (e *hopEndpoint) rest(now vtime.Time) (vtime.Time, error) {
 	if err := e.discard(); err != nil {
 		return 0, err

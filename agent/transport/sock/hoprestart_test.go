@@ -62,6 +62,9 @@ func TestHopSurvivesARelaysLossOfMemory(t *testing.T) {
 		t.Errorf("tokens %d, data sent again by the source %d, by the node before the relay %d, in vain %d",
 			count(0, "hop_tokens"), count(0, "hop_data_again"), count(1, "hop_data_again"), count(2, "hop_data_redundant"))
 	}
+	if n := count(2, "hop_wakeups"); n > 20*int64(size/1400) {
+		t.Errorf("the relay woke %d times", n)
+	}
 	last := int64(0)
 	for _, s := range l.Nodes[2].Samples(0, proto.Relay) {
 		if s.DataFrames < last {

@@ -50,6 +50,7 @@ func configureNode(s *plan.Scenario, i int, flows []proto.Flow) (*proto.Configur
 		Board:          &proto.Board{MemFD: boardFD, EventFD: eventFD, Nodes: len(t.Nodes)},
 		Hop:            hop,
 		SampleInterval: c.Sample,
+		Switches:       switches(t, i),
 	}
 	for _, x := range tap.NodeSysctls() {
 		cfg.Sysctls = append(cfg.Sysctls, proto.Sysctl{Key: x.Key, Value: x.Value})

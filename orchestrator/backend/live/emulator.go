@@ -15,7 +15,7 @@ import (
 // emulator.
 func emulatorConfig(s *plan.Scenario, handles []node.Handle) *emulator.Config {
 	t := s.Topology
-	cfg := &emulator.Config{Seed: s.Seed, Pipes: emulatorPipes(t)}
+	cfg := &emulator.Config{Seed: s.Seed, Pipes: emulatorPipes(t), Changes: emulatorChanges(t)}
 	for i, h := range handles {
 		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: h.Name(), PID: h.PID(), NoRadio: !t.Nodes[i].Radio, Via: radioVia(t, i)})
 	}

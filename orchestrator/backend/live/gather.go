@@ -174,6 +174,6 @@ func (g *gatherer) finish(rec *store.RunRecord) {
 	if g.dropped > 0 {
 		g.events = append(g.events, store.Event{Kind: "event-dropped", Text: "events beyond the bound", Count: int64(g.dropped)})
 	}
-	slices.SortStableFunc(g.events, func(a, b store.Event) int { return cmp.Compare(a.TUs.Or(0), b.TUs.Or(0)) })
 	rec.Events = append(rec.Events, g.events...)
+	backend.SortEvents(rec)
 }

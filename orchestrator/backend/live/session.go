@@ -228,6 +228,8 @@ func (r *session) collect(ctx context.Context) error {
 		names[i] = h.Name()
 	}
 	judgeAgents(&r.rec.Run, names, results)
+	c := r.s.Config()
+	judgeSwitches(&r.rec.Run, r.s.Topology, names, results, vtime.Time(c.Warmup+c.Duration))
 	collectMedium(r.rec, r.s, report)
 	collectCapture(r.capture, report.Capture)
 	return r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {

@@ -41,6 +41,8 @@ func FuzzParse(f *testing.F) {
 		withLine("topology", "topology: {nodes: [{name: a, radio: false, bridge: true}, {name: b, radio: false, bridge: true}, {name: c, radio: false, bridge: true}], pipes: [{ends: [a, b]}, {ends: [b, c]}, {ends: [c, a]}, {ends: [a, a]}]}"),
 		withLine("topology", "topology: {generate: {kind: chain, nodes: 2, spacing: 20m}, nodes: [{name: n01}, {name: s, radio: false}], pipes: [{ends: [n02, s]}]}") + "mac: {rts: off}\n",
 		withLine("flows", "flows: [{count: 1, pairs: random, hops: >=2, transport: hop, start: 5s, stop: 4s}]"),
+		withLine("flows", "flows: [{count: 1, pairs: random, transport: udp/no-arq+txop, dscp: cs1, workload: {kind: poisson, size: 1kB, interval: 1ms, sizes: pareto}}, {count: 1, pairs: random, transport: tcp/reno, workload: {kind: web, zipf: 0.8, max-size: 20kB}}, {count: 1, pairs: random, transport: udp, dscp: 63, workload: voip}]"),
+		withLine("flows", "flows: [{count: 1, pairs: random, transport: exec, workload: {kind: trace, file: x}}, {count: 1, pairs: random, transport: iperf3/udp}]") + "transports: {exec: {send: [a, -b], receive: [c]}, iperf: {rate: 1mbit}, bundle: {storage: disk}}\n",
 	} {
 		f.Add([]byte(s))
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -29,6 +31,27 @@ func SleepUntil(ctx context.Context, c transport.Clock, at vtime.Time) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// precise is how long before a moment a precise wait leaves the runtime's timers,
+// which fire up to a millisecond late: its poller waits in whole ones.
+const precise = 2 * vtime.Millisecond
+
+// sleepPrecisely waits for a moment of the run as exactly as the kernel can; false
+// means that ctx ended first. For the last of it a thread is blocked. The delay of
+// a message counts from the moment at which it was ready, and a late source would
+// be taken for a slow network.
+func sleepPrecisely(ctx context.Context, c transport.Clock, at vtime.Time) bool {
+	return SleepUntil(ctx, c, at.Add(-precise)) && sleepRest(ctx, c, at)
+}
+
+// sleepRest is the last part of a precise wait.
+func sleepRest(ctx context.Context, c transport.Clock, at vtime.Time) bool {
+	for d := at.Sub(c.Now()); d > 0; d = at.Sub(c.Now()) {
+		ts := unix.NsecToTimespec(int64(d))
+		_ = unix.Nanosleep(&ts, nil) // a signal ends it early
+	}
+	return ctx.Err() == nil
 }
 
 // Wall converts a moment of the run to the time that deadlines are set in. It

@@ -87,7 +87,11 @@ func (s *udpSource) run(ctx context.Context, sched transport.Schedule) {
 				break
 			}
 		}
-		if !SleepUntil(ctx, clock, vtime.Min(stop, s.next(now, begun, size))) {
+		wait := SleepUntil
+		if s.flow.Workload.HasMessages() {
+			wait = sleepPrecisely
+		}
+		if !wait(ctx, clock, vtime.Min(stop, s.next(now, begun, size))) {
 			return
 		}
 	}

@@ -30,6 +30,19 @@ func expected(t *testing.T, f proto.Flow, stop vtime.Time) (out []workload.Recei
 	return out
 }
 
+// busy tells whether the host was so busy that the network of the test stood still
+// at times: what did not arrive then says nothing.
+func busy(t *testing.T, rs []*proto.Results) bool {
+	t.Helper()
+	for _, r := range rs {
+		if late := r.Facts.SampleLateMax; late > 100*vtime.Millisecond {
+			t.Logf("the host is busy: node %d was %v late", r.Node, late)
+			return true
+		}
+	}
+	return false
+}
+
 // Every message of every kind arrives over two hops by every transport, is told
 // once, at the receiver, with the moment at which it was ready, and its delay is
 // that of the path.
@@ -60,14 +73,12 @@ func TestMessagesOverEveryTransport(t *testing.T) {
 	const end = 4 * second
 	epoch := l.Start(0, end)
 	rs := l.Finish(epoch, end)
+	starved := busy(t, rs)
 	for _, f := range flows {
 		what := f.Transport + " " + string(f.Workload.Kind)
 		src, dst := agenttest.Result(t, rs, f.ID, proto.Source), agenttest.Result(t, rs, f.ID, proto.Destination)
 		if src.Error != nil || dst.Error != nil || dst.Corrupt != 0 {
 			t.Errorf("%s: source %v, destination %v", what, src.Error, dst.Error)
-		}
-		if ends := f.Workload.Ends(); dst.Finished != ends {
-			t.Errorf("%s: finished %v", what, dst.Finished)
 		}
 		want := map[int]workload.Receipt{}
 		total := vtime.Bytes(0)
@@ -75,7 +86,7 @@ func TestMessagesOverEveryTransport(t *testing.T) {
 			want[m.Message] = m
 			total += m.Size
 		}
-		got, lost, worst := l.Nodes[2].Messages(f.ID), 0, vtime.Duration(0)
+		got, lost, last, worst := l.Nodes[2].Messages(f.ID), 0, -1, vtime.Duration(0)
 		for _, m := range got {
 			w, ok := want[m.Message]
 			if !ok || m.Size != w.Size || m.Ready != w.Ready {
@@ -89,18 +100,21 @@ func TestMessagesOverEveryTransport(t *testing.T) {
 			case m.Lost:
 				lost++
 				total -= m.Size
+			default:
+				last = max(last, m.Message)
 			}
+		}
+		if f.Transport != "udp" && last+1 != len(got)-lost {
+			t.Errorf("%s: message %d arrived, and not all before it: %d of %d were lost", what, last, lost, len(got))
 		}
 		if len(want) > 0 {
 			t.Errorf("%s: of %d messages nothing was told, such as %+v", what, len(want), want)
 		}
-		// The last message may become ready just before the stop; and the hub drops
-		// frames when it is starved.
-		most := 1
-		if f.Transport == "udp" {
-			most = len(got) / 4
+		if done := f.Workload.Ends() && lost == 0; dst.Finished != done {
+			t.Errorf("%s: finished %v, %d messages were lost", what, dst.Finished, lost)
 		}
-		if lost > most || dst.Total < total {
+		// The last message may become ready just before the stop.
+		if lost > 1 && !starved || dst.Total < total {
 			t.Errorf("%s: %d of %d messages were lost; %v arrived, the complete ones have %v", what, lost, len(got), dst.Total, total)
 		}
 		if n := len(l.Nodes[0].Messages(f.ID)); n > 0 {
@@ -127,7 +141,7 @@ func TestLostMessagesAreTold(t *testing.T) {
 		}
 	}
 	src, dst := agenttest.Result(t, rs, 0, proto.Source), agenttest.Result(t, rs, 0, proto.Destination)
-	if len(got) != 200 && len(got) != 199 || lost < 20 || lost > 120 {
+	if len(got) != 200 && len(got) != 199 || (lost < 20 || lost > 120) && !busy(t, rs) {
 		t.Errorf("%d messages were told, %d as lost", len(got), lost)
 	}
 	if dst.Datagrams != int64(len(got)-lost) || src.DatagramsSent < dst.Datagrams {
@@ -163,6 +177,7 @@ func TestWebOverEveryTransport(t *testing.T) {
 	const end = 4 * second
 	epoch := l.Start(0, end)
 	rs := l.Finish(epoch, end)
+	starved := busy(t, rs)
 	for i := 0; i < len(flows); i += 2 {
 		what := flows[i].Transport
 		for _, f := range flows[i : i+2] {
@@ -184,7 +199,7 @@ func TestWebOverEveryTransport(t *testing.T) {
 			}
 		}
 		responses, requests := agenttest.Result(t, rs, i, proto.Destination), agenttest.Result(t, rs, i+1, proto.Destination)
-		if len(pages) < 5 || responses.Total < size || requests.Total < vtime.Bytes(len(pages)-1)*350 {
+		if len(pages) < 5 && !starved || responses.Total < size || requests.Total < vtime.Bytes(len(pages)-1)*350 {
 			t.Errorf("%s: %d pages of %v; the client received %v, the server %v", what, len(pages), size, responses.Total, requests.Total)
 		}
 		if n := len(l.Nodes[2].Messages(i)) + len(l.Nodes[2].Messages(i+1)) + len(l.Nodes[0].Messages(i+1)); n > 0 {
@@ -206,10 +221,14 @@ func TestUDPRefusesWorkloads(t *testing.T) {
 		"rate of a codec": {func(f *proto.Flow) { f.Options.Rate = 1000 }, "its own moments"},
 		"twice":           {func(f *proto.Flow) { f.Transport = "udp/txop+txop" }, "txop+txop"},
 	} {
-		f := l.Flow(continual(0, "udp", 0, 1))
+		f, peer := l.Flow(continual(0, "udp", 0, 1)), l.Flow(continual(1, "udp", 1, 0))
 		f.Workload = workload.Spec{Kind: workload.VoIP, Codec: "g711"}
 		c.change(&f)
-		_, err := l.Nodes[0].Client.Configure(l.Context(5*time.Second), l.Chain(0, []proto.Flow{f}))
+		if f.Workload.Kind == workload.Web {
+			f.Peer, peer.Peer, peer.Workload = new(1), new(0), f.Workload
+			peer.Workload.Role = workload.Requests
+		}
+		_, err := l.Nodes[0].Client.Configure(l.Context(5*time.Second), l.Chain(0, []proto.Flow{f, peer}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error that says %q", name, err, c.want)
 		}

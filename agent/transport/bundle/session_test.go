@@ -647,3 +647,71 @@ func TestConfig(t *testing.T) {
 		t.Error("a destination without application")
 	}
 }
+
+// FuzzSession: whatever a peer says, a relay neither panics nor stores more than its
+// limit, and in the end nothing stays set aside.
+func FuzzSession(f *testing.F) {
+	var hello, stream []byte
+	for _, m := range []Message{{Type: Contact, Version: 4}, {Type: SessInit, Keepalive: 30, SegmentMRU: 1 << 16, TransferMRU: 1 << 20, NodeID: "ipn:1.0"}} {
+		hello, _ = m.Append(hello)
+	}
+	for seq := range uint64(3) {
+		e := numbered(seq, 300).Encode()
+		for off := 0; off < e.Len(); off += 200 {
+			m := Message{Type: XferSegment, Transfer: seq, Data: Part{Of: e, Off: off, N: min(200, e.Len()-off)}}
+			if off == 0 {
+				m.Flags, m.Total = FlagStart, uint64(e.Len())
+			}
+			if off+200 >= e.Len() {
+				m.Flags |= FlagEnd
+			}
+			stream, _ = m.Append(stream)
+		}
+	}
+	f.Add(stream, false)
+	f.Add(stream[:500], true)
+	for _, m := range messages()[1:] {
+		b, _ := m.Append(nil)
+		f.Add(append(b, stream...), true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, disk bool) {
+		c := relayConfig()
+		c.SegmentSize, c.Limit, c.Disk = 4096, 16<<10, disk
+		n, err := New(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, p, now := n.Accept(0), NewParser(c.SegmentSize), vtime.Time(0)
+		for _, b := range [][]byte{hello, data} {
+			for len(b) > 0 && s.Reading() {
+				k := copy(p.Space(), b)
+				p.Filled(k)
+				b = b[k:]
+				for s.Reading() {
+					m, ok, err := p.Next()
+					if err != nil {
+						s.Broken(now, err)
+					}
+					if !ok || err != nil {
+						break
+					}
+					s.Input(now, &m)
+					for op, ok := n.Op(); ok; op, ok = n.Op() {
+						if op.Kind == Save {
+							n.Saved(now, op.Seq, nil, nil)
+						}
+					}
+					for _, ok := s.Poll(now); ok; _, ok = s.Poll(now) {
+					}
+					if n.store.charged > c.Limit+perBundle {
+						t.Fatalf("%v are charged of %v", n.store.charged, c.Limit)
+					}
+				}
+			}
+		}
+		s.Lost(now, errors.New("the end"))
+		if held, bytes, _ := n.Held(); n.store.charged != bytes+vtime.Bytes(held)*perBundle {
+			t.Fatalf("%v are charged for %d bundles of %v", n.store.charged, held, bytes)
+		}
+	})
+}

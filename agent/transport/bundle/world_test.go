@@ -83,7 +83,6 @@ type conn struct {
 	said [2][]byte
 	msgs [2][]Message
 	read [2]*Parser
-	held [2]*Message // at the receiver, which does not read
 }
 
 func newWorld(t *testing.T, seed uint64, octets bool, nodes, bundles int, edit func(c *Config)) *world {
@@ -343,15 +342,6 @@ func (w *world) report() {
 		}
 		w.t.Logf("node %d: %d held, charged %v, up %s, down %s, hold %v, %+v", i, n.store.count, n.store.charged, up, down, n.hold, n.Stats())
 	}
-}
-
-func (w *world) missing() (n int) {
-	for k := range w.apps[0].left {
-		if w.apps[1].got[uint64(k)] == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // TestChains: whatever happens to connections, links and relays, every bundle

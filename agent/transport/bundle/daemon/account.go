@@ -3,7 +3,9 @@
 package daemon
 
 import (
+	"github.com/hopbed/hopbed/agent/probe"
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport/sock"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -122,4 +124,22 @@ func (f *flow) outcome() proto.FlowResult {
 		}
 	}
 	return r
+}
+
+// tcp fills a sample with what the connection to the next hop tells, and those
+// before it. mu is held.
+func (f *flow) tcp(s *proto.Sample) {
+	if f.down != nil {
+		// An ended connection leaves the fields at 0.
+		_ = sock.OnConn(f.down.conn, func(fd int) error { return probe.TCPInfo(fd, s) })
+	}
+	sum(s, &f.ended)
+}
+
+// sum adds the counters of earlier connections.
+func sum(s, o *proto.Sample) {
+	s.Sent, s.Retrans, s.Acked = s.Sent+o.Sent, s.Retrans+o.Retrans, s.Acked+o.Acked
+	s.RetransPackets += o.RetransPackets
+	s.DeliveredPackets += o.DeliveredPackets
+	s.Timeouts += o.Timeouts
 }

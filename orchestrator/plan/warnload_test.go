@@ -50,6 +50,7 @@ func TestWorkloadWarnings(t *testing.T) {
 		{there + "transport: hop, workload: {kind: poisson, size: 1kB, interval: 1s}}", "", "flows[0]: about 20 messages a flow in the measured interval"},
 		{there + "transport: hop, workload: {kind: poisson, size: 1kB, interval: 200ms}}", "", ""},
 		{there + "transport: udp, workload: voip}", "transports: {udp: {rate: 1mbit}}\n", "transports.udp.rate: says nothing of flows[0], whose workload voip says itself when it sends"},
+		{there + "transport: hop, workload: voip}", "", ""},
 		{there + "transport: udp/no-arq+txop}", "transports: {udp: {rate: 1mbit}}\n", "flows[0].transport: udp/no-arq+txop is as without no-arq and txop: no node has a radio"},
 	} {
 		got := warnings(t, wide, c.flows, c.more)
@@ -70,7 +71,9 @@ func TestWorkloadWarnings(t *testing.T) {
 
 // The messages of a trace that are never sent are told of.
 func TestTraceBeyondTheEnd(t *testing.T) {
-	read := func(string) ([]byte, error) { return []byte(strings.Repeat("0.1 5\n", 200) + "19 5\n20 5\n21 5\n"), nil }
+	read := func(string) ([]byte, error) {
+		return []byte(strings.Repeat("0.1 5\n", 200) + "19 5\n20 5\n21 5\n"), nil
+	}
 	e, err := spec.ParseFiles("x.yaml", []byte("hopbed: 1\nname: x\nrepeat: 5\nwarmup: 5s\nduration: 20s\ntopology: "+narrow+"\nflows: [{pairs: [{src: a, dst: b}], transport: udp, workload: {kind: trace, file: m}}]\n"), read)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +94,9 @@ func TestWindowsOfLittleFlows(t *testing.T) {
 		if got := warnings(t, long, flow(w), small); got != "" {
 			t.Errorf("%s: %q", w, got)
 		}
+	}
+	if got := warnings(t, wire+"delay: 1ms}]}", flow("voip"), ""); got != "" {
+		t.Errorf("a call over wires without a rate: %q", got)
 	}
 	got := warnings(t, long, flow("continual")+", "+flow("{kind: web, think: 100ms}"), small)
 	if !strings.Contains(got, "receive-window") || strings.Contains(got, "/ 2 flows") || strings.Contains(got, "Inf") {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hopbed/hopbed/agent/transport/hop"
 	"github.com/hopbed/hopbed/experiments/spec"
@@ -41,6 +42,9 @@ func hopOverWires(c *spec.Config) []string {
 func unlimited(c *spec.Config) []string {
 	if len(c.Topology.Pipes) == 0 || wiredNodes(c) < len(c.Topology.AllNodes()) {
 		return nil
+	}
+	if !slices.ContainsFunc(c.Flows, func(f spec.Flow) bool { return !f.Workload.HasMessages() }) {
+		return nil // no flow would fill it
 	}
 	for i := range c.Topology.Pipes {
 		p := &c.Topology.Pipes[i]

@@ -37,10 +37,15 @@ func judgeUnlimited(rec *store.RunRecord, s *plan.Scenario) {
 		fmt.Sprintf("no link on the way has a rate (%s): goodput is what this host, or a window, allows, and says nothing of a network", whose))
 }
 
-// bounded tells whether a flow's options bound its rate, by themselves or with
-// the round-trip time.
+// bounded tells whether a flow's workload or its options bound its rate, by
+// themselves or with the round-trip time.
 func bounded(c *spec.Config, f topology.Flow) bool {
-	switch c.Flows[f.Group].Transport.Family() {
+	if c.Flows[f.Group].Workload.HasMessages() {
+		return true
+	}
+	switch t := c.Flows[f.Group].Transport; t.Family() {
+	case spec.FamilyIperf3, spec.FamilyIperf2:
+		return t.Variant() == "udp" // the rate is required
 	case spec.FamilyUDP:
 		return c.Transports.UDP.Rate > 0
 	case spec.FamilyTCP:

@@ -26,6 +26,7 @@ func TestFlowsThatNothingLimitsAreSaid(t *testing.T) {
 		"one from a later time":   {first: free, second: "queue: {packets: 9}, schedule: [{at: 5s, rate: 1mbit}]", transport: "tcp/cubic"},
 		"the flow has a rate":     {first: free, second: free, transport: "udp", extra: "transports: {udp: {rate: 1mbit}}\n"},
 		"the flow has a window":   {first: free, second: free, transport: "tcp/cubic", extra: "transports: {tcp: {receive-window: 10}}\n"},
+		"its load is given":       {first: free, second: free, transport: "tcp/cubic, workload: voip"},
 		"its sender has a window": {first: free, second: free, transport: "tcp/cubic", extra: "transports: {tcp: {cwnd-cap: 10}}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,18 +37,26 @@ func TestReadmeExampleIsAnExperiment(t *testing.T) {
 	}
 }
 
-// The README's other topologies fit its example.
+// The README's other topologies and flows fit its example: each takes the place of
+// the example's block of the same name.
 func TestReadmeTopologiesFitTheExample(t *testing.T) {
 	blocks := strings.Split(readme(t), "```yaml\n")[1:]
-	first, _, _ := strings.Cut(blocks[0], "```")
-	before, rest, ok := strings.Cut(first, "topology:\n")
-	after := strings.Index(rest, "radio:\n")
-	if !ok || after < 0 || len(blocks) < 2 {
-		t.Fatalf("%d blocks, the first is\n%s", len(blocks), first)
+	example, _, _ := strings.Cut(blocks[0], "```")
+	if len(blocks) < 3 {
+		t.Fatalf("%d blocks", len(blocks))
 	}
 	for _, b := range blocks[1:] {
-		topology, _, _ := strings.Cut(b, "```")
-		text := strings.NewReplacer("n01", "server", "n03", "sta").Replace(before + topology + rest[after:])
+		part, _, _ := strings.Cut(b, "```")
+		key, _, _ := strings.Cut(part, ":")
+		before, rest, ok := strings.Cut(example, key+":\n")
+		end := regexp.MustCompile(`(?m)^[a-z]`).FindStringIndex(rest)
+		if !ok || end == nil {
+			t.Fatalf("the example has no block %s", key)
+		}
+		text := before + part + rest[end[0]:]
+		if key == "topology" {
+			text = strings.NewReplacer("n01", "server", "n03", "sta").Replace(text)
+		}
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "example.yaml"), text)
 		if status, _, stderr := hopbed(t, dir, "check", "example.yaml"); status != 0 {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,4 +66,73 @@ func TestMessagesAreShown(t *testing.T) {
 	}
 	_, out, _ = hopbed(t, dir, "export", "--table", "messages")
 	says(t, out, "run_id,flow,message,size_bytes,ready_us,delay_us,backend\r\n", "1,0,0,32,5,15250,sim\r\n", "1,0,1,32,20005,,sim\r\n")
+}
+
+// From the file to the tables, in virtual time: each workload of messages over each
+// transport that carries it.
+func TestMessagesOfARun(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "m.txt"), "# seconds bytes\n0 2000\n0.5 50000\n1.5 100\n9 1 # after the end\n")
+	write(t, filepath.Join(dir, "all.yaml"), `hopbed: 1
+name: all
+topology: {generate: {kind: chain, nodes: 3, spacing: 100m}}
+radio: {path-loss: {kind: disk, range: 150m, sense-range: 300m}}
+mac: {queues: {bk: {txop: 8160us, ack: none}}}
+flows:
+  - {pairs: [{src: n01, dst: n03}], transport: $t, workload: {kind: poisson, size: 5kB, interval: 200ms, sizes: exponential}}
+  - {pairs: [{src: n03, dst: n01}], transport: $t, workload: {kind: web, think: 500ms}}
+  - {pairs: [{src: n01, dst: n02}], transport: $t, workload: {kind: trace, file: m.txt}}
+  - {pairs: [{src: n01, dst: n03}], transport: $t, workload: voip}
+  - {pairs: [{src: n03, dst: n01}], transport: udp/txop, workload: {kind: voip, codec: g711}}
+warmup: 1s
+duration: 5s
+repeat: 1
+matrix: {t: [hop, tcp/cubic, hop-by-hop-tcp/cubic, bundle/cubic]}
+`)
+	status, out, stderr := hopbed(t, dir, "run", "all.yaml", "--backend", "sim")
+	if status != 0 {
+		t.Fatalf("status %d: %s\n%s", status, stderr, out)
+	}
+	says(t, stderr, "messages delivered", "flows[2].workload.file: 1 of the 4 messages come after the flow's end")
+	st, err := store.OpenRead(t.Context(), filepath.Join(dir, "results.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	runs, err := st.Runs(t.Context(), store.Filter{ValidOnly: true})
+	if err != nil || len(runs) != 4 {
+		t.Fatalf("%d valid runs, %v", len(runs), err)
+	}
+	var ready [4][]int64 // of the Poisson messages: the same in all points
+	for i, r := range runs {
+		flows, err := st.Flows(t.Context(), store.Filter{RunIDs: []int64{r.ID}})
+		if err != nil || len(flows) != 6 || flows[5].Role != store.RoleRequests || flows[1].Peer != store.Some[int64](5) {
+			t.Fatalf("run %d: %d flows, %v", r.ID, len(flows), err)
+		}
+		count, bytes := map[int]int{}, map[int]int64{}
+		err = st.Messages(t.Context(), r.ID, func(m *store.Message) error {
+			count[m.Flow]++
+			if m.Flow == 0 {
+				ready[i] = append(ready[i], m.ReadyUs, m.Size)
+			}
+			if m.DelayUs.OK {
+				bytes[m.Flow] += m.Size
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range flows[:5] {
+			if f.Status != store.FlowOK || !f.Messages.OK || f.MessagesDelivered.V < f.Messages.V-2 || f.DelayP50Us.V <= 0 || f.MOS.OK != (f.Workload == "voip") || f.MOS.OK && f.MOS.V < 3.5 {
+				t.Errorf("run %d (%s), flow %d: %+v", r.ID, r.Transport, f.Flow, f)
+			}
+		}
+		if count[2] != 3 || count[3] != 300 || count[4] != 300 || count[5] != 0 || count[1] < 3 || bytes[2] != 52_100 {
+			t.Errorf("run %d: messages by flow %v, bytes %v", r.ID, count, bytes)
+		}
+		if !slices.Equal(ready[i], ready[0]) {
+			t.Errorf("run %d has other messages than the first", r.ID)
+		}
+	}
 }

@@ -95,6 +95,7 @@ func Open(cfg Config) (*Node, error) {
 			return nil, errors.Join(err, n.sock.Close())
 		}
 	}
+	n.settle(n.now()) // the first introductions
 	n.over.Go(n.run)
 	return n, nil
 }

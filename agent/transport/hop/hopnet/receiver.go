@@ -185,7 +185,7 @@ func (a *app) Finished(now vtime.Time, key hop.FlowKey) {
 		s.acked, s.last = true, now
 		s.changed.wake()
 		if s.kind != kindBlock {
-			s.retire(false)
+			s.retire()
 		}
 		return
 	}

@@ -145,7 +145,7 @@ func (s *sender) finish(now vtime.Time) {
 // abort ends the flow for a reason, and forgets it.
 func (s *sender) abort(reason error) {
 	s.fail(reason)
-	s.retire(true)
+	s.retire()
 }
 
 // fail tells whoever waits.
@@ -162,14 +162,14 @@ func (s *sender) fail(reason error) {
 
 // retire takes the flow out of the tables, as soon as the state machine may be
 // called.
-func (s *sender) retire(abort bool) {
+func (s *sender) retire() {
 	if s.gone {
 		return
 	}
 	s.gone = true
 	n := s.n
 	n.later = append(n.later, func(now vtime.Time) {
-		n.hop.CloseFlow(now, s.key, abort)
+		n.hop.CloseFlow(now, s.key, true)
 		delete(n.senders, s.key)
 		if s.bare {
 			n.bare--

@@ -236,7 +236,7 @@ func (n *Node) onNotice(now vtime.Time, from NodeID, p *preamble) {
 	case s.kind == kindBlock && p.code == codeOK:
 		s.confirmed = true
 		s.changed.wake()
-		s.retire(true)
+		s.retire()
 	case p.code == codeOK: // it says nothing about streams
 	default:
 		if c := n.dialling[s.key.Flow]; c != nil {

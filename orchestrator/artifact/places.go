@@ -35,7 +35,7 @@ func connections(s *plan.Scenario) (all []connection) {
 	for i := range s.Flows {
 		f := &s.Flows[i]
 		switch family(s, f) {
-		case spec.FamilyHop, spec.FamilyHopByHopTCP:
+		case spec.FamilyHop, spec.FamilyHopByHopTCP, spec.FamilyBundle:
 			for k := 1; k < len(f.Path); k++ {
 				u, v := f.Path[k-1], f.Path[k]
 				all = append(all, connection{f, sights(t, []int{u, v}), sights(t, []int{v, u})})
@@ -112,7 +112,7 @@ func (f *Files) Hint(s *plan.Scenario, on string) string {
 		return len(way) > 1 || len(way) == 1 && way[0].place == capture.Air // whose link layer repeats
 	}
 	for _, c := range connections(s) {
-		if k := family(s, c.flow); k != spec.FamilyTCP && k != spec.FamilyHopByHopTCP {
+		if k := family(s, c.flow); k != spec.FamilyTCP && k != spec.FamilyHopByHopTCP && k != spec.FamilyBundle {
 			continue
 		}
 		there, back := recorded(c.there), recorded(c.back)

@@ -113,7 +113,7 @@ func (k *connection) tooSmall(product float64) []window {
 }
 
 // connections are those of a flow over TCP; a flow of another transport has
-// none. Of hop-by-hop TCP each hop is one.
+// none. Of hop-by-hop TCP and of bundles each hop is one.
 func (s *Scenario) connections(f topology.Flow) []connection {
 	c := s.Config()
 	var out []connection
@@ -124,6 +124,11 @@ func (s *Scenario) connections(f topology.Flow) []connection {
 		for i := range f.Hops() {
 			a, b := f.Path[i], f.Path[i+1]
 			out = append(out, connection{a, b, s.Topology.LinkPath(a, b), s.Topology.LinkPath(b, a), segment, relayWindows(c, i == 0, i+1 == f.Hops())})
+		}
+	case spec.FamilyBundle:
+		for i := range f.Hops() {
+			a, b := f.Path[i], f.Path[i+1]
+			out = append(out, connection{a, b, s.Topology.LinkPath(a, b), s.Topology.LinkPath(b, a), segment, bundleWindows()})
 		}
 	}
 	return out
@@ -303,6 +308,13 @@ func relayWindows(c *spec.Config, first, last bool) []window {
 		w = append(w, window{at + ".relay-buffer", fmt.Sprintf("of %v the socket behind a relay holds %s", o, decimal(float64(socket), "B")), socket, false})
 	}
 	return w
+}
+
+// bundleWindows are the bounds of one hop of a bundle flow: its sockets are
+// ordinary ones.
+func bundleWindows() []window {
+	const at = "transports.bundle"
+	return []window{{at, "the kernel makes a send buffer as large as " + decimal(float64(kernel.SendBufferMax), "B"), kernel.SendBufferMax, true}}
 }
 
 // percent writes a share with two digits, less than 100.

@@ -57,7 +57,7 @@ var quantities = []struct {
 // hasTCP tells transports whose sources report what TCP reports of itself.
 func hasTCP(transport string) bool {
 	family, _, _ := strings.Cut(transport, "/")
-	return family == "tcp" || family == "hop-by-hop-tcp"
+	return family == "tcp" || family == "hop-by-hop-tcp" || family == "bundle"
 }
 
 // measure takes the quantities of a repetition.

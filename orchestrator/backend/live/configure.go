@@ -191,7 +191,7 @@ func connectsTo(f *proto.Flow, i int) (to int, ok bool) {
 	switch spec.Transport(f.Transport).Family() {
 	case spec.FamilyTCP:
 		return f.Dst, f.Src == i
-	case spec.FamilyHopByHopTCP:
+	case spec.FamilyHopByHopTCP, spec.FamilyBundle:
 		if at := slices.Index(f.Path, i); at >= 0 && at+1 < len(f.Path) {
 			return f.Path[at+1], true
 		}

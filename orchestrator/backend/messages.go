@@ -114,7 +114,7 @@ func (m *Messages) Finish(rec *store.RunRecord) {
 		all = append(all, own...)
 		judgeMessages(row, own, micros(vtime.Time(c.Warmup)), micros(vtime.Time(c.Warmup+c.Duration)))
 		if m.specs[i].Kind == workload.VoIP {
-			judgeVoice(row, m.specs[i].Codec, own, micros(vtime.Time(c.Warmup)))
+			judgeVoice(row, m.specs[i].Codec, own, micros(vtime.Time(c.Warmup)), micros(stopOf(c, &c.Flows[m.s.Flows[i].Group])))
 		}
 	}
 	rec.Messages = all

@@ -9,8 +9,9 @@ import (
 // judgeVoice says how a listener would judge a flow of speech, whose messages are
 // given in the order in which they were sent: by the adaptive playout buffer,
 // which has the warm-up to find the delay of the path. Only what was sent from the
-// moment from on counts.
-func judgeVoice(row *store.Flow, codec string, messages []store.Message, from int64) {
+// moment from on counts, and what was to be played by the end, when packets that
+// are on their way are given up.
+func judgeVoice(row *store.Flow, codec string, messages []store.Message, from, end int64) {
 	c, ok := voice.CodecOf(codec)
 	if !ok {
 		return
@@ -23,7 +24,12 @@ func judgeVoice(row *store.Flow, codec string, messages []store.Message, from in
 			begin = min(begin, i)
 		}
 	}
-	s, ok := c.Rate(voice.Usual.Play(packets)[begin:])
+	played := voice.Usual.Play(packets)
+	due := len(played)
+	for due > begin && packets[due-1].Sent.Add(played[due-1].Delay) > vtime.Time(end)*vtime.Time(vtime.Microsecond) {
+		due--
+	}
+	s, ok := c.Rate(played[begin:due])
 	if !ok {
 		return
 	}

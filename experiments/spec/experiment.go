@@ -48,7 +48,11 @@ func Load(path string) (*Experiment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("experiment file: %w", err)
 	}
-	return ParseFiles(path, data, Beside(filepath.Dir(path)))
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("folder of the experiment file: %w", err)
+	}
+	return parseIn(path, data, &files{open: Beside(folder), folder: folder})
 }
 
 // Parse checks an experiment that names no other file; name is used in messages
@@ -58,8 +62,12 @@ func Parse(name string, data []byte) (*Experiment, error) { return ParseFiles(na
 // ParseFiles checks an experiment; name is used in messages only, open gives
 // the files that the experiment names. The error is an *Errors.
 func ParseFiles(name string, data []byte, open Files) (*Experiment, error) {
+	return parseIn(name, data, &files{open: open})
+}
+
+func parseIn(name string, data []byte, f *files) (*Experiment, error) {
 	r := &report{}
-	e := &Experiment{File: name, Source: data, files: &files{open: open}}
+	e := &Experiment{File: name, Source: data, files: f}
 	if e.root = parseTree(name, "", data, r); e.root == nil {
 		return nil, r.err()
 	}

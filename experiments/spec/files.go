@@ -61,9 +61,11 @@ type File struct {
 
 // files reads each file once for all points of an experiment.
 type files struct {
-	open  Files
-	got   map[named]*loaded
-	total int
+	open Files
+	// folder is that of the experiment file, absolute; "" where it has none.
+	folder string
+	got    map[named]*loaded
+	total  int
 }
 
 // named is a file as one kind of trace.

@@ -117,6 +117,7 @@ func resolvePoint(root *node, m *matrix, i int, files *files, r *report) (Point,
 	}
 	d := &decoder{report: r, set: map[string]*node{}, files: files}
 	setDefaults(reflect.ValueOf(p.Config).Elem())
+	p.Config.Transports.Exec.Dir = files.folder
 	before := len(r.problems) + r.more
 	d.block(&doc, "", reflect.ValueOf(p.Config).Elem(), keyMatrix, keyQuick)
 	(&check{decoder: d, c: p.Config, root: &doc}).all()

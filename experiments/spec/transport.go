@@ -145,7 +145,7 @@ type IperfOptions struct {
 	Rate vtime.BitRate `key:"rate" min:"1kbit" max:"10gbit"`
 	// Packet is the payload of one datagram (-l).
 	Packet vtime.Bytes `key:"packet" min:"64B" max:"1472B" default:"1400B"`
-	// Window is the size of the sockets' buffers (-w); left out, the kernel tunes them.
+	// Window is the size of the sockets' buffers at both ends (-w); left out, the kernel tunes them.
 	Window vtime.Bytes `key:"window" min:"4KiB" max:"64MiB"`
 }
 
@@ -156,6 +156,12 @@ type ExecOptions struct {
 	Send []string `key:"send" pattern:"argument"`
 	// Receive is the program that runs at the destination of each flow, with its arguments.
 	Receive []string `key:"receive" pattern:"argument"`
+	// Relay is the program that runs at each node between the ends of a flow, with its arguments; left out, the kernels forward.
+	Relay []string `key:"relay" pattern:"argument"`
+
+	// Dir is the folder of the experiment file, absolute, in which the programs
+	// run; "" where the experiment is no file in a folder.
+	Dir string
 }
 
 // VariantTXOP is the txop limit that the variant udp/txop gives to its queue where
@@ -184,9 +190,9 @@ var transportTable = []transportFamily{
 	{name: FamilyHopByHopTCP, variants: congestionControls, carries: everything, dscp: true},
 	{name: FamilyUDP, variants: udpVariants, bare: true, joined: true, carries: datagrams, dscp: true},
 	{name: FamilyBundle, variants: congestionControls, carries: everything, dscp: true},
-	{name: FamilyIperf3, variants: iperfVariants, carries: iperf, external: true, pending: "it has no driver yet"},
-	{name: FamilyIperf2, variants: iperfVariants, carries: iperf, external: true, pending: "it has no driver yet"},
-	{name: FamilyExec, bare: true, carries: programs, external: true, pending: "it has no driver yet"},
+	{name: FamilyIperf3, variants: iperfVariants, carries: iperf3, dscp: true, external: true},
+	{name: FamilyIperf2, variants: iperfVariants, carries: iperf2, dscp: true, external: true},
+	{name: FamilyExec, bare: true, carries: programs, external: true},
 }
 
 // load says why a transport with a variant cannot carry a kind of workload; ""
@@ -205,7 +211,7 @@ func datagrams(_ string, kind WorkloadKind) string {
 	return ""
 }
 
-func iperf(variant string, kind WorkloadKind) string {
+func iperf2(variant string, kind WorkloadKind) string {
 	switch {
 	case kind == Continual:
 		return ""
@@ -217,11 +223,20 @@ func iperf(variant string, kind WorkloadKind) string {
 	return ""
 }
 
+// iperf3 ends a test of so many bytes (-n) when its client has written them all,
+// and closes what has not arrived: over a slow link a fifth of them may.
+func iperf3(variant string, kind WorkloadKind) string {
+	if kind == Sized && variant != "udp" {
+		return "iperf3 -n ends when everything is written, not when it has arrived; iperf2 waits"
+	}
+	return iperf2(variant, kind)
+}
+
 func programs(_ string, kind WorkloadKind) string {
-	if kind == Continual {
+	if kind == Continual || kind == Sized {
 		return ""
 	}
-	return "what a program of its own sends is its own affair: it is started and stopped, as with continual"
+	return "a program of its own reports bytes, not messages"
 }
 
 // udpVariants are settings of the queue of the MAC that the datagrams use.

@@ -3,6 +3,8 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,7 +60,8 @@ func TestWorkloadMistakes(t *testing.T) {
 		{"transport: iperf2/udp, workload: {kind: sized, size: 1MB}", "46", "it does not promise that all of a transfer arrives"},
 		{"transport: iperf2/udp", "46", "iperf2/udp needs the key transports.iperf.rate; allowed: transports: {iperf: {rate: 1mbit}}"},
 		{"transport: exec", "46", "exec needs the program of the key transports.exec.send"},
-		{"transport: exec, workload: {kind: sized, size: 1MB}", "46", "what a program of its own sends is its own affair"},
+		{"transport: exec, workload: voip", "46", "a program of its own reports bytes, not messages"},
+		{"transport: iperf3/reno, workload: {kind: sized, size: 1MB}", "46", "iperf3 -n ends when everything is written, not when it has arrived"},
 		{"transport: exec, dscp: EF", "", "exec chooses the code points"},
 		{"transport: iperf3", "", "did you mean \"iperf3/cubic\"?"},
 		{"transport: tcp/reno, workload: {kind: poisson, size: 1kB, interval: 100us}", "", "with these flows a run would have about 1.2e+06 messages; allowed: up to 1000000"},
@@ -79,6 +82,25 @@ func TestExternalProgramsNeedAKernel(t *testing.T) {
 		if name.External() != want {
 			t.Errorf("%s is external: %v", name, !want)
 		}
+	}
+}
+
+// Programs of the user's own run in the folder of their file.
+func TestProgramsRunBesideTheirFile(t *testing.T) {
+	dir := t.TempDir()
+	text := strings.Replace(withLine("flows", "flows: [{count: 1, pairs: random, transport: exec}]"), "name:", "transports: {exec: {send: [./a], receive: [b, c d]}}\nname:", 1)
+	if err := os.WriteFile(filepath.Join(dir, "x.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, err := Load(filepath.Join(dir, "x.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.Base().Transports.Exec; got.Dir != dir || got.Send[0] != "./a" || got.Receive[1] != "c d" {
+		t.Errorf("%+v", got)
+	}
+	if got := parse(t, text).Base().Transports.Exec.Dir; got != "" {
+		t.Errorf("an experiment without a file has the folder %q", got)
 	}
 }
 

@@ -95,6 +95,10 @@ func TestWhatMakesAFlowFail(t *testing.T) {
 			r[0].Flows[0].Error = &proto.Error{Code: proto.CodeTimeout, What: "flow 0", Detail: "never connected"}
 			r[2].Flows[0] = proto.FlowResult{Flow: 0, Side: proto.Destination}
 		}, store.FlowTimeout, "never connected"},
+		"broken at one end, silent at the other": {func(r []*proto.Results) {
+			r[0].Flows[0].Error = &proto.Error{Code: proto.CodeTimeout, What: "flow 0 set-up"}
+			r[2].Flows[0].Error = &proto.Error{Code: proto.CodeFlow, What: "flow 0", Detail: "the server ends at once"}
+		}, store.FlowFailed, "the server ends at once"},
 		"counter read late": {func(r []*proto.Results) { r[2].Flows[0].MeasuredTo += vtime.Time(vtime.Second) }, store.FlowFailed, "off the measured interval"},
 	} {
 		f := collected(t, c.change).Flows[0]
@@ -144,6 +148,25 @@ func TestDatagramsHaveNoRetransmissions(t *testing.T) {
 	udp := SampleRow(3, results[3].Flows[0].Last)
 	tcp := SampleRow(3, &proto.Sample{Side: proto.Source, CwndPackets: 10})
 	hop := SampleRow(3, &proto.Sample{Side: proto.Source, DataFrames: 1})
+	// A program knows little: what is 0 in its samples is not known to be 0.
+	for _, c := range []struct {
+		s    proto.Sample
+		want func(store.Sample) bool
+	}{
+		{proto.Sample{Side: proto.Source, Sparse: true, Sent: 9}, func(r store.Sample) bool {
+			return r.SentBytes.V == 9 && !r.RetransBytes.OK && !r.CwndPackets.OK && !r.RetransSegments.OK && !r.SRTTUs.OK && r.DatagramsSent == (store.Count{})
+		}},
+		{proto.Sample{Side: proto.Source, Sparse: true, CwndPackets: 7, SRTT: 3000}, func(r store.Sample) bool {
+			return r.CwndPackets.V == 7 && r.RetransSegments.OK && r.SRTTUs.V == 3 && !r.RTTVarUs.OK && !r.InFlightPackets.OK && !r.AckedBytes.OK && !r.LostPackets.OK
+		}},
+		{proto.Sample{Side: proto.Destination, Sparse: true, Delivered: 9, Datagrams: 4, DatagramsLost: 1}, func(r store.Sample) bool {
+			return r.DeliveredBytes.V == 9 && r.Datagrams == store.Counted(4) && r.DatagramsLost == store.Counted(1) && r.Duplicates == (store.Count{}) && !r.SentBytes.OK
+		}},
+	} {
+		if r := SampleRow(1, &c.s); !c.want(r) {
+			t.Errorf("%+v became %+v", c.s, r)
+		}
+	}
 	if !udp.SentBytes.OK || udp.RetransBytes.OK || !tcp.RetransBytes.OK || !hop.RetransBytes.OK {
 		t.Errorf("samples:\n%+v\n%+v\n%+v", udp, tcp, hop)
 	}

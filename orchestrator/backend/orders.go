@@ -72,6 +72,15 @@ func Orders(s *plan.Scenario, addr func(node int) netip.Addr) []proto.Flow {
 			if !g.Workload.HasMessages() { // messages have moments of their own
 				p.Options.Rate = c.Transports.UDP.Rate
 			}
+		case spec.FamilyIperf3, spec.FamilyIperf2:
+			o := c.Transports.Iperf
+			p.Options.SendBuffer, p.Options.ReceiveBuffer = o.Window, o.Window
+			if g.Transport.Variant() == "udp" {
+				p.Options.Rate, p.Options.PacketSize = o.Rate, o.Packet
+			}
+		case spec.FamilyExec:
+			o := c.Transports.Exec
+			p.Options.Program = &proto.Program{Send: o.Send, Receive: o.Receive, Relay: o.Relay, Dir: o.Dir}
 		}
 		out = append(out, p)
 	}

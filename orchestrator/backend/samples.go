@@ -18,6 +18,10 @@ func SampleRow(node int, s *proto.Sample) (row store.Sample) {
 // transport does not know stays missing.
 func FillSample(row *store.Sample, node int, s *proto.Sample) {
 	row.Flow, row.Side, row.Node, row.TUs = s.Flow, string(s.Side), node, micros(s.T)
+	if s.Sparse {
+		sparseColumns(row, s)
+		return
+	}
 	if s.Side == proto.Destination {
 		row.DeliveredBytes = store.Some(int64(s.Delivered))
 	}
@@ -79,6 +83,32 @@ func datagramColumns(row *store.Sample, s *proto.Sample) {
 	if s.Side == proto.Destination && s.Datagrams > 0 {
 		row.Datagrams, row.DatagramsLost = store.Counted(s.Datagrams), store.Counted(s.DatagramsLost)
 		row.Duplicates, row.Reordered = store.Counted(s.Duplicates), store.Counted(s.Reordered)
+	}
+}
+
+// sparseColumns are those of an external program, which knows little.
+func sparseColumns(row *store.Sample, s *proto.Sample) {
+	switch s.Side {
+	case proto.Destination:
+		row.DeliveredBytes = store.Some(int64(s.Delivered))
+	case proto.Source:
+		row.SentBytes = store.Some(int64(s.Sent))
+	}
+	if s.CwndPackets > 0 {
+		row.CwndPackets = store.Some(float64(s.CwndPackets))
+		row.RetransSegments = store.Some(s.RetransPackets)
+	}
+	if s.SRTT > 0 {
+		row.SRTTUs = store.Some(int64(s.SRTT) / 1000)
+	}
+	if s.RTTVar > 0 {
+		row.RTTVarUs = store.Some(int64(s.RTTVar) / 1000)
+	}
+	if s.DatagramsSent > 0 {
+		row.DatagramsSent = store.Counted(s.DatagramsSent)
+	}
+	if s.Datagrams > 0 || s.DatagramsLost > 0 {
+		row.Datagrams, row.DatagramsLost = store.Counted(s.Datagrams), store.Counted(s.DatagramsLost)
 	}
 }
 

@@ -88,3 +88,22 @@ func TestWorkloadSeeds(t *testing.T) {
 		t.Errorf("seeds %v", seed)
 	}
 }
+
+// What external programs are told of the file's options.
+func TestOrdersOfPrograms(t *testing.T) {
+	pair := func(transport string) string {
+		return "{pairs: [{src: n01, dst: n03}], transport: " + transport + "}, "
+	}
+	_, o := ordersOf(t, pair("iperf3/reno")+pair("iperf2/udp, dscp: EF")+pair("exec"), 0,
+		"transports: {iperf: {rate: 2mbit, packet: 500B, window: 64KiB}, exec: {send: [mine, --send], receive: [mine], relay: [relay]}}\n")
+	tcp, udp, exec := o[0].Options, o[1].Options, o[2].Options
+	if tcp.Rate != 0 || tcp.PacketSize != 0 || tcp.SendBuffer != 64*vtime.KiB || tcp.ReceiveBuffer != tcp.SendBuffer || tcp.DSCP != 0 {
+		t.Errorf("iperf3/reno: %+v", tcp)
+	}
+	if udp.Rate != 2*vtime.MbitPerSecond || udp.PacketSize != 500 || udp.DSCP != 46 {
+		t.Errorf("iperf2/udp: %+v", udp)
+	}
+	if p := exec.Program; p == nil || len(p.Send) != 2 || p.Send[1] != "--send" || p.Receive[0] != "mine" || p.Relay[0] != "relay" || p.Dir != "" {
+		t.Errorf("exec: %+v", exec.Program)
+	}
+}

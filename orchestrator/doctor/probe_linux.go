@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	external "github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/netem/tap"
 )
 
@@ -232,7 +233,12 @@ func pressure() Check {
 var programs = []struct{ name, use string }{
 	{"tshark", "read captures"},
 	{"ssh", "reach real nodes"},
+	{"iperf3", "carry flows of the transports iperf3/CC and iperf3/udp"},
+	{"iperf", "carry flows of the transports iperf2/CC and iperf2/udp"},
 }
+
+// programFamilies are the transports of which a program has to be of a version.
+var programFamilies = map[string]string{"iperf3": "iperf3", "iperf": "iperf2"}
 
 func program(name, use string) Check {
 	c := Check{Name: name, State: OK}
@@ -242,5 +248,13 @@ func program(name, use string) Check {
 		return c
 	}
 	c.Found = path
+	if f := programFamilies[name]; f != "" {
+		version, err := external.Available(f)
+		if err != nil {
+			c.State, c.Found, c.Cost, c.Remedy = Note, err.Error(), "cannot "+use+"; not needed for other transports", "apt install "+name
+			return c
+		}
+		c.Found += ", " + version
+	}
 	return c
 }

@@ -137,8 +137,11 @@ func offers(c *spec.Config) bool {
 // offered is the mean rate that one flow of a group offers; 0 where it takes what
 // it gets.
 func offered(c *spec.Config, f *spec.Flow) vtime.BitRate {
-	if f.Workload.Kind == spec.Continual && f.Transport.Family() == spec.FamilyUDP {
+	switch family := f.Transport.Family(); {
+	case f.Workload.Kind == spec.Continual && family == spec.FamilyUDP:
 		return c.Transports.UDP.Rate
+	case (family == spec.FamilyIperf3 || family == spec.FamilyIperf2) && f.Transport.Variant() == "udp":
+		return c.Transports.Iperf.Rate
 	}
 	return f.Offered()
 }

@@ -18,7 +18,7 @@ import (
 
 // Exec is the driver of "exec": programs of the user's own, one at each end of a
 // flow, and where they want it one at each node between. Their contract is in
-// EXEC.md.
+// DESIGN.md.
 type Exec struct{}
 
 // Family returns "exec".
@@ -64,7 +64,7 @@ func (Exec) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, err
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	for _, f := range flows {
 		side, _ := n.Side(&f)
-		s := &execSide{ep: e, flow: f, side: side, result: proto.FlowResult{Flow: f.ID, Side: side}}
+		s := &execSide{ep: e, flow: f, side: side, woken: make(chan struct{}, 1), result: proto.FlowResult{Flow: f.ID, Side: side}}
 		switch side {
 		case proto.Source:
 			s.argv = f.Options.Program.Send
@@ -76,7 +76,7 @@ func (Exec) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, err
 		if len(s.argv) == 0 {
 			continue
 		}
-		if err := FindProgram(s.argv[0], f.Options.Program.Dir); err != nil {
+		if err := Find(s.argv[0], f.Options.Program.Dir); err != nil {
 			return nil, inFlow(errors.Join(err, e.Close()), f.ID)
 		}
 		e.sides = append(e.sides, s)
@@ -84,10 +84,10 @@ func (Exec) Open(n *transport.Node, flows []proto.Flow) (transport.Endpoint, err
 	return e, nil
 }
 
-// FindProgram says whether a program can be started: one in PATH, or, when its
+// Find says whether a program can be started: one in PATH, or, when its
 // name has a slash, a file, relative to the folder dir. The error has the code
 // proto.CodeUnavailable.
-func FindProgram(name, dir string) error {
+func Find(name, dir string) error {
 	_, err := exec.LookPath(place(name, dir))
 	switch {
 	case err == nil:

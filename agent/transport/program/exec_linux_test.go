@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/internal/procfs"
@@ -64,7 +65,7 @@ func TestExecOfASize(t *testing.T) {
 // TestBadPrograms: what becomes of a flow whose programs do not keep the
 // contract.
 func TestBadPrograms(t *testing.T) {
-	for name, c := range map[string]struct {
+	cases := map[string]struct {
 		send, receive string
 		code          proto.Code // of the first error; "" = none
 		words         string
@@ -81,21 +82,24 @@ func TestBadPrograms(t *testing.T) {
 		"sulks":         {"exec-quiet", "exec-sulks", proto.CodeFlow, "ended with status 9"},
 		"stubborn":      {"exec-stubborn", "exec-stubborn", "", ""},
 		"sender done":   {"exec-ends", "exec-udp-receive", "", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newPair(t, program.Exec{}, execFlow(c.send, c.receive))
-			sched := p.start(0, 2*second)
-			go traffic(20_000)
-			src, dst := p.finish(sched)
-			err := src.Error
-			if err == nil {
-				err = dst.Error
-			}
-			if (err == nil) != (c.code == "") || err != nil && (err.Code != c.code || !strings.Contains(err.Error(), c.words)) {
-				t.Errorf("%v, want code %q and %q", err, c.code, c.words)
-			}
-		})
+	}
+	// All at once: each takes some seconds of waiting.
+	begun := map[string]func() (src, dst proto.FlowResult){}
+	for name, c := range cases {
+		p := newPair(t, program.Exec{}, execFlow(c.send, c.receive))
+		sched := p.start(0, 2*second)
+		begun[name] = func() (src, dst proto.FlowResult) { return p.finish(sched) }
+	}
+	go traffic(200_000)
+	for name, c := range cases {
+		src, dst := begun[name]()
+		err := src.Error
+		if err == nil {
+			err = dst.Error
+		}
+		if (err == nil) != (c.code == "") || err != nil && (err.Code != c.code || !strings.Contains(err.Error(), c.words)) {
+			t.Errorf("%s: %v, want code %q and %q", name, err, c.code, c.words)
+		}
 	}
 }
 
@@ -115,8 +119,8 @@ func TestWhatAProgramIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"HOPBED_SIDE=" + side, "HOPBED_NODE=n0" + map[string]string{"send": "1", "receive": "2"}[side], "HOPBED_ADDR=127.0.0.1", "HOPBED_SRC=127.0.0.1", "HOPBED_DST=127.0.0.1",
-			"HOPBED_PORT=", "HOPBED_FLOW=", "HOPBED_PATH=127.0.0.1,127.0.0.1", "HOPBED_WORKLOAD=sized", "HOPBED_SIZE=5", "HOPBED_START_NS=", "HOPBED_STOP_NS=", "HOPBED_MEASURE_NS=", "HOPBED_END_NS=",
+			"HOPBED_SIDE=" + side, "HOPBED_NODE=n0" + map[string]string{"send": "1", "receive": "2"}[side], "HOPBED_ADDR=127.0.0." + map[string]string{"send": "1", "receive": "2"}[side], "HOPBED_SRC=127.0.0.1", "HOPBED_DST=127.0.0.2",
+			"HOPBED_PORT=", "HOPBED_FLOW=", "HOPBED_PATH=127.0.0.1,127.0.0.2", "HOPBED_WORKLOAD=sized", "HOPBED_SIZE=5", "HOPBED_START_NS=", "HOPBED_STOP_NS=", "HOPBED_MEASURE_NS=", "HOPBED_END_NS=",
 			"DIR=" + dir,
 		} {
 			if !strings.Contains(string(b), want) {
@@ -160,6 +164,49 @@ func TestDescendantsEndWithTheirProgram(t *testing.T) {
 	}
 	for _, pid := range pids {
 		gone(t, pid)
+	}
+}
+
+// TestRelayProgramsDieWithTheirNode: a node that is switched off has no program,
+// and one that comes back has a new one.
+func TestRelayProgramsDieWithTheirNode(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "mark")
+	t.Setenv("HOPBED_TEST_MARK", mark)
+	f := execFlow("exec-next-send", "exec-udp-receive")
+	f.Options.Program.Relay = []string{f.Options.Program.Send[0], "exec-next-relay"}
+	p := newPair(t, program.Exec{}, f)
+	sched := p.start(0, 4*second)
+	delivered := func(more vtime.Bytes) vtime.Bytes {
+		t.Helper()
+		for range 300 {
+			if s := p.dst.Sample(sched.Clock.Now(), nil); len(s) == 1 && s[0].Delivered >= more {
+				return s[0].Delivered
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Fatalf("%d bytes never arrived", more)
+		return 0
+	}
+	delivered(1000)
+	node := p.relay.(transport.Restarter)
+	node.NodeDown(sched.Clock.Now())
+	time.Sleep(50 * time.Millisecond) // what was under way
+	before := delivered(0)
+	time.Sleep(100 * time.Millisecond)
+	if now := delivered(0); now != before {
+		t.Errorf("%d bytes passed a node that is switched off", now-before)
+	}
+	if err := node.NodeUp(sched.Clock.Now()); err != nil {
+		t.Error(err)
+	}
+	delivered(before + 1000)
+	src, dst := p.finish(sched)
+	relay := p.relay.Results()[0]
+	if b, err := os.ReadFile(mark); err != nil || string(b) != "rr" {
+		t.Errorf("the relay began %q, %v", b, err)
+	}
+	if src.Error != nil || dst.Error != nil || relay.Error != nil || relay.Side != proto.Relay || len(relay.Counters) != 1 {
+		t.Errorf("source %v, destination %v, relay %+v (%v)", src.Error, dst.Error, relay, relay.Error)
 	}
 }
 

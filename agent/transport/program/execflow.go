@@ -42,6 +42,12 @@ type execSide struct {
 	counters counters
 	spoken   bool
 	result   proto.FlowResult
+	// running is the program, while it runs, and lost one that was killed with its
+	// node. dark is set while the node is switched off; woken gets a word when it no
+	// longer is.
+	running, lost *process
+	dark          bool
+	woken         chan struct{}
 }
 
 // begin starts a program that has to be there before the flow begins.
@@ -73,39 +79,112 @@ func (s *execSide) start() (*process, error) {
 	return p, nil
 }
 
-// run lets the program run until the flow's stop.
+// run lets the program run until the flow's stop, and again whenever its node comes
+// back.
 func (s *execSide) run() {
 	p := s.early
-	if p == nil {
-		if !sock.SleepUntil(s.ep.ctx, s.sched.Clock, s.flow.Start) {
-			return
-		}
-		var err error
-		if p, err = s.start(); err != nil {
-			s.fail(proto.CodeSystem, err.Error())
-			return
-		}
+	if p == nil && !sock.SleepUntil(s.ep.ctx, s.sched.Clock, s.flow.Start) {
+		return
 	}
-	heard := make(chan error, 1)
-	go func() {
-		_, err := listen(p.out, s.take)
-		if err != nil {
-			p.signal(unix.SIGKILL)
-			p.out.close()
+	for {
+		if p == nil {
+			var err error
+			if p, err = s.start(); err != nil {
+				s.fail(proto.CodeSystem, err.Error())
+				return
+			}
 		}
-		heard <- err
-	}()
+		s.began(p)
+		heard := make(chan error, 1)
+		go func() {
+			_, err := listen(p.out, s.take)
+			if err != nil {
+				p.signal(unix.SIGKILL)
+				p.out.close()
+			}
+			heard <- err
+		}()
+		ended := s.wait(p.exited)
+		p.stop()
+		output := <-heard
+		if !s.wasLost(p) {
+			s.judge(p, ended, output)
+			return
+		}
+		if !s.wait(s.woken) {
+			return
+		}
+		p = nil
+	}
+}
+
+// wait waits for what comes, the flow's stop or the end of the endpoint; false is
+// one of the latter two.
+func (s *execSide) wait(what <-chan struct{}) bool {
 	timer := time.NewTimer(s.stop.Sub(s.sched.Clock.Now()).Std())
 	defer timer.Stop()
-	ended := false
 	select {
-	case <-p.exited:
-		ended = true
+	case <-what:
+		return true
 	case <-timer.C:
 	case <-s.ep.ctx.Done():
 	}
-	p.stop()
-	s.judge(p, ended, <-heard)
+	return false
+}
+
+// began notes which program runs; on a node that is switched off none does.
+func (s *execSide) began(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running = p; s.dark {
+		s.lost = p
+		p.signal(unix.SIGKILL)
+	}
+}
+
+// wasLost tells whether a program that has ended was killed with its node.
+func (s *execSide) wasLost(p *process) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = nil
+	return s.lost == p
+}
+
+// NodeDown implements transport.Restarter: the programs of relays are killed.
+func (e *execEndpoint) NodeDown(vtime.Time) {
+	for _, s := range e.sides {
+		if s.side != proto.Relay {
+			continue
+		}
+		s.mu.Lock()
+		s.dark = true
+		p := s.running
+		if p != nil {
+			s.lost = p
+			p.signal(unix.SIGKILL)
+		}
+		s.mu.Unlock()
+		if p != nil {
+			<-p.exited
+		}
+	}
+}
+
+// NodeUp implements transport.Restarter: they are started again.
+func (e *execEndpoint) NodeUp(vtime.Time) error {
+	for _, s := range e.sides {
+		if s.side != proto.Relay {
+			continue
+		}
+		s.mu.Lock()
+		s.dark = false
+		s.mu.Unlock()
+		select {
+		case s.woken <- struct{}{}:
+		default: // there is one already
+		}
+	}
+	return nil
 }
 
 // take counts what the program says.

@@ -171,6 +171,8 @@ var userPrograms = map[string]func() int{
 	"exec-udp-send":    udpSend,
 	"exec-udp-receive": udpReceive,
 	"exec-env":         sayEnvironment,
+	"exec-next-send":   func() int { os.Setenv("HOPBED_DST", os.Getenv("HOPBED_NEXT")); return udpSend() },
+	"exec-next-relay":  udpRelay,
 	"exec-quiet":       func() int { <-asked(); return 0 },
 	"exec-garbage":     func() int { fmt.Println("Traceback (most recent call last):"); <-asked(); return 0 },
 	"exec-fails":       func() int { fmt.Fprintln(os.Stderr, "no such peer"); return 4 },
@@ -249,6 +251,29 @@ func udpReceive() int {
 		}
 		total, got = total+n, got+1
 		fmt.Printf("{\"bytes\": %d, \"datagrams\": %d}\n", total, got)
+	}
+}
+
+// udpRelay passes on what comes, and leaves a letter in a file when it begins.
+func udpRelay() int {
+	f, err := os.OpenFile(os.Getenv("HOPBED_TEST_MARK"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 1
+	}
+	fmt.Fprint(f, "r")
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.ParseIP(os.Getenv("HOPBED_ADDR")), Port: int(number("HOPBED_PORT"))})
+	if err != nil {
+		return 1
+	}
+	to := &net.UDPAddr{IP: net.ParseIP(os.Getenv("HOPBED_NEXT")), Port: int(number("HOPBED_PORT"))}
+	b := make([]byte, 2000)
+	for passed := 0; ; passed++ {
+		n, err := c.Read(b)
+		if err != nil {
+			return 1
+		}
+		_, _ = c.WriteTo(b[:n], to) // nobody may listen yet
+		fmt.Printf("{\"passed\": %d}\n", passed+1)
 	}
 }
 

@@ -292,15 +292,16 @@ func (s *iperfSide) samples(to []proto.Sample) []proto.Sample {
 		return to
 	}
 	var bytes vtime.Bytes
-	var retransmits int64
+	var retransmits, packets, lost int64
 	for i := range s.report.intervals {
 		v := &s.report.intervals[i]
 		bytes, retransmits = bytes+v.bytes, retransmits+v.retransmits
+		packets, lost = packets+v.packets, lost+min(v.lost, v.packets)
 		o := proto.Sample{Flow: s.flow.ID, Side: s.side, T: s.at(v.to), Sparse: true}
 		if s.side == proto.Destination {
-			o.Delivered = bytes
+			o.Delivered, o.Datagrams, o.DatagramsLost = bytes, packets-lost, lost
 		} else {
-			o.Sent, o.RetransPackets, o.SRTT, o.RTTVar = bytes, retransmits, v.rtt, v.rttvar
+			o.Sent, o.RetransPackets, o.SRTT, o.RTTVar, o.DatagramsSent = bytes, retransmits, v.rtt, v.rttvar, packets
 			if s.report.mss > 0 {
 				o.CwndPackets = int64(math.Round(float64(v.cwnd) / float64(s.report.mss)))
 			}

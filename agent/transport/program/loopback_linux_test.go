@@ -40,6 +40,7 @@ type pair struct {
 	t        *testing.T
 	flow     proto.Flow
 	src, dst transport.Endpoint
+	relay    transport.Endpoint // nil where the flow has none
 	mu       sync.Mutex
 	events   []proto.Event
 	logs     []string
@@ -49,12 +50,16 @@ func newPair(t *testing.T, d transport.Driver, f proto.Flow) *pair {
 	t.Helper()
 	p := &pair{t: t, flow: f}
 	p.flow.ID, p.flow.Src, p.flow.Dst, p.flow.Path = int(flows.Add(1)), 0, 1, []int{0, 1}
-	p.flow.SrcAddr, p.flow.DstAddr = netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.1")
+	if o := f.Options.Program; o != nil && len(o.Relay) > 0 {
+		p.flow.Path = []int{0, 2, 1}
+	}
+	addrs := map[int]netip.Addr{0: netip.MustParseAddr("127.0.0.1"), 1: netip.MustParseAddr("127.0.0.2"), 2: netip.MustParseAddr("127.0.0.3")}
+	p.flow.SrcAddr, p.flow.DstAddr = addrs[0], addrs[1]
 	if err := d.Check(&p.flow); err != nil {
 		t.Fatal(err)
 	}
 	open := func(id int, name string) transport.Endpoint {
-		n := &transport.Node{ID: id, Name: name, Addr: p.flow.SrcAddr, Addrs: map[int]netip.Addr{0: p.flow.SrcAddr, 1: p.flow.DstAddr}, SampleInterval: 100 * vtime.Millisecond,
+		n := &transport.Node{ID: id, Name: name, Addr: addrs[id], Addrs: addrs, SampleInterval: 100 * vtime.Millisecond,
 			Event: func(e proto.Event) { p.mu.Lock(); p.events = append(p.events, e); p.mu.Unlock() },
 			Log:   func(_, text string) { p.mu.Lock(); p.logs = append(p.logs, text); p.mu.Unlock() }}
 		e, err := d.Open(n, []proto.Flow{p.flow})
@@ -65,6 +70,9 @@ func newPair(t *testing.T, d transport.Driver, f proto.Flow) *pair {
 		return e
 	}
 	p.dst, p.src = open(1, "n02"), open(0, "n01")
+	if len(p.flow.Path) > 2 {
+		p.relay = open(2, "n03")
+	}
 	return p
 }
 
@@ -72,7 +80,10 @@ func newPair(t *testing.T, d transport.Driver, f proto.Flow) *pair {
 func (p *pair) start(warmup, end vtime.Time) transport.Schedule {
 	p.t.Helper()
 	s := transport.Schedule{Clock: wall{probe.MonotonicNS() + 100e6}, Warmup: warmup, End: end}
-	for _, e := range []transport.Endpoint{p.dst, p.src} {
+	for _, e := range []transport.Endpoint{p.dst, p.src, p.relay} {
+		if e == nil {
+			continue
+		}
 		if err := e.Start(s); err != nil {
 			p.t.Fatal(err)
 		}
@@ -86,6 +97,9 @@ func (p *pair) finish(s transport.Schedule) (src, dst proto.FlowResult) {
 	var wg sync.WaitGroup
 	wg.Go(p.src.Stop)
 	wg.Go(p.dst.Stop)
+	if p.relay != nil {
+		wg.Go(p.relay.Stop)
+	}
 	wg.Wait()
 	return p.src.Results()[0], p.dst.Results()[0]
 }
@@ -107,7 +121,7 @@ func iperf(transport string) proto.Flow {
 // the flow's result must be.
 func TestFakeIperf3(t *testing.T) {
 	installFakes(t)
-	for mode, c := range map[string]struct {
+	cases := map[string]struct {
 		src, dst proto.Code // "" = no error
 		words    string     // of either error
 		bytes    bool       // a goodput must be there
@@ -115,7 +129,7 @@ func TestFakeIperf3(t *testing.T) {
 		"well":               {bytes: true},
 		"server:hangs":       {dst: "", words: ""},
 		"server:dies":        {dst: proto.CodeFlow, words: "ends in the middle", bytes: true},
-		"server:ends early":  {dst: proto.CodeFlow, words: "before the flow's stop at 1.2s", bytes: true},
+		"server:ends early":  {dst: proto.CodeFlow, words: "before the flow's stop at 2.2s", bytes: true},
 		"server:lies":        {dst: proto.CodeFlow, words: "but the node's interfaces received only", bytes: true},
 		"server:silent":      {dst: ""},
 		"server:floods":      {dst: proto.CodeFlow, words: "more than 64 MiB of output"},
@@ -126,44 +140,48 @@ func TestFakeIperf3(t *testing.T) {
 		"client:refused":     {src: proto.CodeTimeout, words: "could not begin its test", bytes: true},
 		"client:misled":      {src: proto.CodeFlow, words: "parameter error", bytes: true},
 		"client:hangs":       {src: proto.CodeTimeout, words: "could not begin", bytes: true},
-	} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			p := newPair(t, program.Iperf3{}, iperf("iperf3/cubic"))
-			misbehave(t, p.flow.ID, mode)
-			if s := p.src.Setups(); len(s) != 1 || s[0].Program != "iperf 3.12 (of a test)" {
-				t.Errorf("setups %+v", s)
+	}
+	// All at once: each takes some seconds of waiting.
+	pairs := map[string]*pair{}
+	schedules := map[string]transport.Schedule{}
+	for mode := range cases {
+		p := newPair(t, program.Iperf3{}, iperf("iperf3/cubic"))
+		misbehave(t, p.flow.ID, mode)
+		pairs[mode], schedules[mode] = p, p.start(second/5, 22*second/10)
+	}
+	// Something has to arrive: what a program claims is compared with the counters
+	// of the interfaces.
+	go traffic(2_000_000)
+	for mode, c := range cases {
+		p := pairs[mode]
+		if s := p.src.Setups(); len(s) != 1 || s[0].Program != "iperf 3.12 (of a test)" {
+			t.Errorf("%s: setups %+v", mode, s)
+		}
+		src, dst := p.finish(schedules[mode])
+		for _, x := range []struct {
+			got  *proto.Error
+			want proto.Code
+		}{{src.Error, c.src}, {dst.Error, c.dst}} {
+			if (x.got == nil) != (x.want == "") || x.got != nil && (x.got.Code != x.want || !strings.Contains(x.got.Error(), c.words)) {
+				t.Errorf("%s: error %v, want code %q and %q", mode, x.got, x.want, c.words)
 			}
-			sched := p.start(second/5, 12*second/10)
-			// Something has to arrive: what a program claims is compared with the
-			// counters of the interfaces.
-			go traffic(300_000)
-			src, dst := p.finish(sched)
-			for _, x := range []struct {
-				got  *proto.Error
-				want proto.Code
-			}{{src.Error, c.src}, {dst.Error, c.dst}} {
-				if (x.got == nil) != (x.want == "") || x.got != nil && (x.got.Code != x.want || !strings.Contains(x.got.Error(), c.words)) {
-					t.Errorf("error %v, want code %q and %q", x.got, x.want, c.words)
-				}
+		}
+		if c.bytes != (dst.Bytes > 0) {
+			t.Errorf("%s: %d bytes in the measured interval", mode, dst.Bytes)
+		}
+		if mode != "well" {
+			continue
+		}
+		// 100,000 bytes a second over 2 s.
+		if dst.Bytes < 185_000 || dst.Bytes > 202_000 || dst.MeasuredFrom != second/5 || dst.MeasuredTo != 22*second/10 {
+			t.Errorf("result %+v", dst)
+		}
+		for _, e := range []transport.Endpoint{p.src, p.dst} {
+			samples := recorded(e)
+			if n := len(samples); n < 18 || n > 26 || !samples[n-1].Sparse || samples[n-1].T < 2*second {
+				t.Errorf("samples %+v", samples)
 			}
-			if c.bytes != (dst.Bytes > 0) {
-				t.Errorf("%d bytes in the measured interval", dst.Bytes)
-			}
-			if mode != "well" {
-				return
-			}
-			// 100,000 bytes a second over 1 s.
-			if dst.Bytes < 95_000 || dst.Bytes > 101_000 || dst.MeasuredFrom != second/5 || dst.MeasuredTo != 12*second/10 {
-				t.Errorf("result %+v", dst)
-			}
-			for _, e := range []transport.Endpoint{p.src, p.dst} {
-				samples := recorded(e)
-				if n := len(samples); n < 10 || n > 16 || !samples[n-1].Sparse || samples[n-1].T < 11*second/10 {
-					t.Errorf("samples %+v", samples)
-				}
-			}
-		})
+		}
 	}
 }
 

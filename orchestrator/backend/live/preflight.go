@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/agent/transport/sock"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/tap"
@@ -24,7 +25,10 @@ func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
 				Do: "describe the topology by generate or nodes"}
 		}
 		for _, g := range c.Flows {
-			if f := g.Transport.Family(); f != spec.FamilyTCP && f != spec.FamilyHopByHopTCP {
+			if err := b.programs(c, &g); err != nil {
+				return err
+			}
+			if !overTCP(g.Transport) {
 				continue
 			}
 			err := sock.HasCC(g.Transport.Variant())
@@ -37,4 +41,33 @@ func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
 		}
 	}
 	return tap.Probe()
+}
+
+// overTCP tells whether the transport's variant is a congestion control.
+func overTCP(t spec.Transport) bool {
+	switch t.Family() {
+	case spec.FamilyTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle:
+		return true
+	case spec.FamilyIperf3, spec.FamilyIperf2:
+		return t.Variant() != "udp"
+	}
+	return false
+}
+
+// programs looks for the programs of a group of flows. Emulated nodes have those
+// of this host.
+func (b *Backend) programs(c *spec.Config, g *spec.Flow) error {
+	_, err := program.Available(g.Transport.Family())
+	if g.Transport.Family() == spec.FamilyExec {
+		o := c.Transports.Exec
+		for _, argv := range [][]string{o.Send, o.Receive, o.Relay} {
+			if len(argv) > 0 && err == nil {
+				err = program.Find(argv[0], o.Dir)
+			}
+		}
+	}
+	if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeUnavailable {
+		return &backend.ErrUnsupported{Backend: b.Name(), What: string(g.Transport), Because: e.Detail, Do: e.Remedy}
+	}
+	return err
 }

@@ -53,3 +53,29 @@ duration: 10s
 		}
 	}
 }
+
+// A program that this host does not have is said with its remedy.
+func TestPreflightLooksForPrograms(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for transport, want := range map[string][2]string{
+		"iperf3/reno": {"iperf3 is not installed", "apt install iperf3"},
+		"iperf2/udp":  {"iperf is not installed", "apt install iperf"},
+		"exec":        {"no-such-program is not installed", "PATH"},
+	} {
+		e, err := spec.Parse("f.yaml", []byte(`hopbed: 1
+name: f
+topology: {nodes: [{name: a, radio: false}, {name: b, radio: false}], pipes: [{ends: [a, b], delay: 1ms}]}
+flows: [{pairs: [{src: a, dst: b}], transport: `+transport+`}]
+transports: {iperf: {rate: 1mbit}, exec: {send: [no-such-program], receive: [no-such-program]}}
+warmup: 1s
+duration: 10s
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var u *backend.ErrUnsupported
+		if err := New(Options{Name: "here"}).Preflight(t.Context(), plan.Build(e)); !errors.As(err, &u) || u.What != transport || u.Because != want[0] || !strings.Contains(u.Do, want[1]) {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}

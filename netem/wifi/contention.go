@@ -1,6 +1,7 @@
 package wifi
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -29,7 +30,7 @@ func (m *Medium) hears(r *receiver) bool {
 }
 
 func (m *Medium) turnBusy(r *receiver, now vtime.Time) {
-	r.busy, r.busySince = true, now
+	r.busy, r.busySince, r.high = true, now, math.MaxInt64
 	if r.counting {
 		r.counting = false
 		if r.pending != 0 {
@@ -41,7 +42,7 @@ func (m *Medium) turnBusy(r *receiver, now vtime.Time) {
 }
 
 func (m *Medium) turnIdle(r *receiver, now vtime.Time) {
-	r.busy, r.idleFrom = false, now
+	r.busy, r.idleFrom, r.high, r.low = false, now, m.ch.senseAt, never
 	r.busyTime += now.Sub(r.busySince)
 	m.resume(r, now)
 }

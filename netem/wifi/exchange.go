@@ -1,6 +1,8 @@
 package wifi
 
 import (
+	"math"
+
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -129,6 +131,7 @@ func (m *Medium) transmit(s *station, now vtime.Time, d vtime.Duration) {
 	sh := sig.shape
 	sig.headerFrom, sig.headerTo, sig.payloadTo = now.Add(sh.headerStart), now.Add(sh.headerEnd), sig.end.Add(-sh.extension)
 	s.transmitting, s.txSince = true, now
+	s.low, s.least = never, math.MaxInt64
 	if m.monitor != nil {
 		m.observe(s)
 	}
@@ -147,6 +150,7 @@ func (m *Medium) txEnd(s *station, now vtime.Time) {
 		m.landed(s, now)
 	}
 	s.transmitting = false
+	s.low, s.least = m.ch.senseAt, 0
 	s.txTime += now.Sub(s.txSince)
 	switch sig.kind {
 	case KindData:

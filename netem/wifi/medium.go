@@ -17,8 +17,10 @@ type Medium struct {
 	sink      Sink
 	stations  []station
 	receivers []receiver           // of the stations
+	void      receiver             // where links lead that are down: it never has anything to do
 	links     [][]linkState        // parallel to ch.links
 	hearers   [][numShape][]hearer // parallel to ch.links
+	alone     [][numShape][]alone  // parallel to ch.links
 	cut       map[[2]int]bool      // pairs, the smaller node first, whose link is down; nil: none ever was
 	active    []*station           // stations with a timer, and some that had one
 	calls     []call               // upcalls of the current event
@@ -34,13 +36,11 @@ type linkState struct {
 	last  [NumAC]uint32 // sequence number of the last frame received (duplicate detection)
 	loss  float64
 	draws *des.Stream // of SetLoss
-	alone [numShape]alone
 }
 
 // alone is what is known beforehand of the frames of one shape on a link.
 type alone struct {
 	header, payload float64 // ln(1−BER) when nothing interferes
-	margin          int64   // see receiver
 }
 
 // NewMedium returns the medium of the channel's nodes. macs has one entry per
@@ -63,7 +63,10 @@ func NewMedium(eng *des.Engine, seed uint64, ch *Channel, macs []MAC, sink Sink)
 		}
 	}
 	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink,
-		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][numShape][]hearer, ch.n)}
+		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][numShape][]hearer, ch.n), alone: make([][numShape][]alone, ch.n)}
+	m.void.from, m.void.limit = -1, math.MaxInt64
+	m.setBounds(&m.void)
+	m.void.high = math.MaxInt64
 	for i := range m.stations {
 		k := i % len(macs)
 		m.initStation(&m.stations[i], i, &macs[k], &phys[k], &forms[k])
@@ -81,7 +84,8 @@ func (c *Channel) standard(first Standard) Standard {
 
 func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy, forms *shapes) {
 	s.receiver = &m.receivers[i]
-	s.up, s.from, s.margin = true, -1, math.MaxInt64
+	s.up, s.from, s.limit = true, -1, math.MaxInt64
+	m.setBounds(s.receiver)
 	s.id, s.mac, s.phy, s.shapes = int32(i), mac, p, forms
 	s.draws.Reseed(m.seed, fmt.Sprintf("wifi/%d/backoff", i))
 	s.errors.Reseed(m.seed, fmt.Sprintf("wifi/%d/reception", i))
@@ -106,12 +110,9 @@ func (m *Medium) initLinks(i int) {
 		if sh.header == nil {
 			continue
 		}
+		m.alone[i][f] = make([]alone, len(links))
 		for k := range links {
-			m.links[i][k].alone[f] = m.ch.alone(&links[k], sh)
-		}
-		if g := shapeData; sh.lockRatio == forms[g].lockRatio && m.hearers[i][g] != nil {
-			m.hearers[i][f] = m.hearers[i][g]
-			continue
+			m.alone[i][f][k] = m.ch.alone(&links[k], sh)
 		}
 		m.hearers[i][f] = make([]hearer, len(links))
 		for k := range links {
@@ -122,7 +123,7 @@ func (m *Medium) initLinks(i int) {
 
 // hearer is what the receiving end of a link hears of frames of one shape.
 func (m *Medium) hearer(l *link, sh *shape) hearer {
-	return hearer{receiver: &m.receivers[l.to], power: l.power, sense: l.sense, bound: m.ch.bound(l, sh), to: l.to}
+	return hearer{receiver: &m.receivers[l.to], power: l.power, sense: l.sense, bound: m.ch.bound(l, sh), limit: m.ch.limit(l, sh)}
 }
 
 // bound is the most interference against which a receiver can synchronise to a
@@ -142,10 +143,21 @@ func (c *Channel) bound(l *link, sh *shape) int64 {
 // alone is what is known beforehand of the frames of one shape on a link.
 func (c *Channel) alone(l *link, sh *shape) alone {
 	if c.threshold || l.power < c.lockAt {
-		return alone{margin: math.MaxInt64} // bit errors are of no matter
+		return alone{} // no receiver locks on it, or bit errors are of no matter
 	}
 	g := float64(l.power) / float64(c.noise)
-	return alone{header: sh.header.lnBit(g), payload: sh.payload.lnBit(g), margin: c.mostUnder(l.power, sh.perfect)}
+	return alone{header: sh.header.lnBit(g), payload: sh.payload.lnBit(g)}
+}
+
+// limit is receiver.limit of a reception over a link.
+func (c *Channel) limit(l *link, sh *shape) int64 {
+	switch {
+	case c.threshold:
+		return never // whatever begins may be above the capture threshold
+	case l.power < c.lockAt:
+		return math.MaxInt64 // no receiver locks on it
+	}
+	return l.power + min(c.mostUnder(l.power, sh.perfect), math.MaxInt64-l.power)
 }
 
 // Fire is the entry of the engine's events.

@@ -16,64 +16,6 @@ const (
 	rxOK
 )
 
-// spread lets a signal begin at every receiver within reach. First it ends the
-// segment of constant interference that the reception there, if any, is in.
-func (m *Medium) spread(sig *signal, now vtime.Time) {
-	ch := m.ch
-	hearers := m.hearers[sig.src][sig.shape.kind]
-	for k := range hearers {
-		h := &hearers[k]
-		r := h.receiver
-		other := r.energy
-		if other-r.power > r.margin {
-			m.addSegment(r, other-r.power, now)
-		}
-		r.since = now
-		r.interfered |= positive(other - r.power)
-		if ch.threshold && r.locked() && !ch.captures(r.power, other+h.power-r.power) {
-			r.bad = true
-		}
-		r.energy = other + h.power
-		r.sensed += h.sense
-		switch {
-		case other <= h.bound && r.up && !r.transmitting && (!r.locked() || m.takes(h, other, now)):
-			m.lock(sig, h, k, other, now)
-			if !r.busy {
-				m.turnBusy(r, now)
-			}
-			continue
-		case sig.dst == h.to && r.up && (r.transmitting || h.bound >= 0):
-			sig.fate = fateCollision
-		}
-		if !r.busy && r.sensed >= ch.senseAt {
-			m.turnBusy(r, now)
-		}
-	}
-}
-
-// fade lets a signal end at every receiver within reach, as spread lets it begin.
-func (m *Medium) fade(sig *signal, now vtime.Time) {
-	hearers := m.hearers[sig.src][sig.shape.kind]
-	for k := range hearers {
-		h := &hearers[k]
-		r := h.receiver
-		other := r.energy
-		if other-r.power > r.margin {
-			m.addSegment(r, other-r.power, now)
-		}
-		r.since = now
-		r.interfered |= positive(other - r.power)
-		if r.from == sig.src {
-			m.rxEnd(&m.stations[h.to], sig, k, now)
-		}
-		r.energy = other - h.power
-		r.sensed -= h.sense
-		if r.busy && !m.hears(r) {
-			m.turnIdle(r, now)
-		}
-	}
-}
-
 // takes decides whether a receiver that is locked on another frame turns to a
 // signal that it could synchronise to. While it is still acquiring the preamble of
 // the other one the stronger one wins; later only a signal above the capture
@@ -82,7 +24,7 @@ func (m *Medium) takes(h *hearer, other int64, now vtime.Time) bool {
 	if h.power <= h.receiver.power {
 		return false
 	}
-	s := &m.stations[h.to]
+	s := &m.stations[h.receiver.id]
 	if now >= s.lockedAt.Add(s.phy.detect) {
 		if !m.ch.captures(h.power, other) {
 			return false
@@ -98,21 +40,19 @@ func (m *Medium) lock(sig *signal, h *hearer, k int, other int64, now vtime.Time
 	r := h.receiver
 	r.power, r.since, r.from, r.link = h.power, now, sig.src, int32(k)
 	r.lnHeader, r.lnPayload, r.lockedAt, r.rxSince = 0, 0, now, now
-	r.interfered, r.bad = positive(other), false
-	r.margin = m.links[sig.src][k].alone[sig.shape.kind].margin
+	r.interfered, r.bad = other > 0, false
+	r.limit, r.low, r.least = h.limit, never, h.power+1
 	if m.ch.threshold {
 		r.early, r.bad = other > 0, !m.ch.captures(h.power, other)
 	}
 }
 
 // unlock ends the reception.
-func (r *receiver) unlock(now vtime.Time) {
-	r.from, r.power, r.margin = -1, 0, math.MaxInt64
+func (m *Medium) unlock(r *receiver, now vtime.Time) {
+	r.from, r.power = -1, 0
+	r.limit, r.low, r.least = math.MaxInt64, m.ch.senseAt, 0
 	r.rxTime += now.Sub(r.rxSince)
 }
-
-// positive is 1 when n is above 0, else 0: the sign of −n, without a branch.
-func positive(n int64) uint8 { return uint8(uint64(-n) >> 63) }
 
 // captures reports whether a signal is above the capture threshold against
 // everything else.
@@ -129,7 +69,7 @@ func (m *Medium) dropReception(s *station, now vtime.Time) {
 	if sig := &m.stations[s.from].sig; sig.dst == s.id && s.up {
 		sig.fate = fateCollision
 	}
-	s.unlock(now)
+	m.unlock(s.receiver, now)
 }
 
 // hopeless is the ln of a success probability below the resolution of the draw
@@ -139,6 +79,9 @@ const hopeless = -45
 // addSegment adds the bits of the segment that ends now to the success
 // probability.
 func (m *Medium) addSegment(r *receiver, other int64, now vtime.Time) {
+	if m.ch.threshold {
+		return // the comparison of powers decides
+	}
 	sig := &m.stations[r.from].sig
 	sh := sig.shape
 	header := vtime.Time(0)
@@ -147,7 +90,7 @@ func (m *Medium) addSegment(r *receiver, other int64, now vtime.Time) {
 	}
 	payload := min(now, sig.payloadTo) - max(r.since, sig.headerTo)
 	if other == 0 {
-		alone := &m.links[sig.src][r.link].alone[sh.kind]
+		alone := &m.alone[sig.src][sh.kind][r.link]
 		if header > 0 {
 			r.lnHeader += float64(float64(float64(header)*sh.headerPerNano) * alone.header)
 		}
@@ -163,7 +106,7 @@ func (m *Medium) addSegment(r *receiver, other int64, now vtime.Time) {
 	if payload > 0 {
 		r.lnPayload += float64(float64(float64(payload)*sh.payloadPerNano) * sh.payload.lnBit(g))
 		if r.lnPayload < hopeless {
-			r.margin = math.MaxInt64 // the rest of the frame is of no matter
+			r.limit = math.MaxInt64 // the rest of the frame is of no matter
 		}
 	}
 }
@@ -204,7 +147,7 @@ func (m *Medium) judge(s *station, sig *signal, k int) rxResult {
 func (m *Medium) rxEnd(s *station, sig *signal, k int, now vtime.Time) {
 	res := m.judge(s, sig, k)
 	sig.decide(s, res, m.ch.threshold)
-	s.unlock(now)
+	m.unlock(s.receiver, now)
 	m.received(s, sig, k, res, now)
 }
 
@@ -215,7 +158,7 @@ func (sig *signal) decide(s *station, res rxResult, threshold bool) {
 	switch {
 	case res == rxOK:
 		sig.fate = fateReceived
-	case threshold && (s.early || s.bad) || !threshold && s.interfered != 0:
+	case threshold && (s.early || s.bad) || !threshold && s.interfered:
 		sig.fate = fateCollision
 	default:
 		sig.fate = fateNoise

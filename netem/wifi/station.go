@@ -111,29 +111,39 @@ const (
 // rate.
 type shapes [numShape]shape
 
-// receiver is what signals touch at a station: the first half, one cache line, at
-// the begin and end of each transmission within reach, the second half when the
-// receiver locks or carrier sense changes. The transmissions of a large mesh touch
-// hundreds of stations; therefore receivers lie in an array of their own. They name
-// other stations by number, which costs the garbage collector nothing.
+// receiver is what signals touch at a station: the first cache line at the begin and
+// end of each transmission within reach (air.go), the others when the receiver locks
+// or carrier sense changes. The transmissions of a large mesh touch hundreds of
+// stations; therefore receivers lie in an array of their own. They name other stations
+// by number, which costs the garbage collector nothing.
 type receiver struct {
 	energy, sensed int64 // sums over the signals on the air
-	// The reception of the frame that the receiver is locked on. Without one power
-	// is 0 and margin the greatest number, so that nobody has to ask.
-	power  int64
-	margin int64      // no interference up to here changes the success probability
-	since  vtime.Time // begin of the segment of constant interference
-	from   int32      // the sender; −1: not locked
-	link   int32      // number of the link among the sender's
+	// Up to this energy, the power of the frame that the receiver is locked on
+	// included, interference does not change the success probability. The greatest
+	// number without a reception.
+	limit int64
+	// Carrier sense turns busy from the sum high on, the greatest number while it is
+	// busy, and idle below low: never while it is idle, and while something else than
+	// that sum keeps it busy.
+	high, low int64
+	// The least power of a signal that the receiver may lock on: 0, or more than that
+	// of the frame that it is locked on; the greatest number while it cannot.
+	least int64
+	since vtime.Time // begin of the segment of constant interference
+	from  int32      // the sender of the frame that the receiver is locked on; −1: not locked
+
+	interfered bool // something else was on the air during the reception
+	busy       bool // physical carrier sense
+	counting   bool // the medium is idle and backoffs run
+	up         bool
+
+	power int64 // of the reception; 0 without one
+	link  int32 // number of the link among the sender's
 
 	id           int32
-	interfered   uint8 // 0 or 1
-	early        bool  // threshold model: interference when the receiver locked
-	bad          bool  // threshold model: interference reached the capture threshold
-	up           bool
+	early        bool // threshold model: interference when the receiver locked
+	bad          bool // threshold model: interference reached the capture threshold
 	transmitting bool
-	busy         bool // physical carrier sense
-	counting     bool // the medium is idle and backoffs run
 	eifs         bool // the last reception of this busy period had an error
 	responding   bool // an ACK or CTS is due or on the air
 	exch         exchange
@@ -163,13 +173,13 @@ type access struct {
 	lengthAt   vtime.Time // QueueTime is counted up to here
 }
 
-// hearer is a receiver within reach of a sender: what spread and fade need of a
-// link, for frames of one shape.
+// hearer is a receiver within reach of a sender: what the begin and end of a signal
+// need of a link, for frames of one shape.
 type hearer struct {
 	*receiver
 	power, sense int64 // of the signal there
-	bound        int64 // the receiver can synchronise to it if there is no more interference; negative: never
-	to           int32
+	bound        int64 // the receiver can synchronise to it if there is no more interference; never, if it cannot
+	limit        int64 // receiver.limit when it has locked on it
 }
 
 // station is one node's interface. What most signals touch comes first.

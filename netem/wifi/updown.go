@@ -17,6 +17,7 @@ func (m *Medium) SetNodeUp(node int, up bool) {
 	now := m.eng.Now()
 	if up {
 		s.up = true
+		m.setBounds(s.receiver)
 		m.resume(s.receiver, now)
 		return
 	}
@@ -52,6 +53,7 @@ func (m *Medium) goDown(s *station, now vtime.Time) {
 	}
 	s.pending = 0
 	m.sense(s, now)
+	m.setBounds(s.receiver)
 }
 
 // SetLinkUp takes the link between two nodes down, or up again, in both directions.
@@ -83,7 +85,7 @@ func (m *Medium) SetLinkUp(a, b int, up bool) error {
 }
 
 // setHearing changes whether node to notices what node from transmits. Entries of
-// m.hearers say so, and nothing else: a link that is down is one without power.
+// m.hearers say so, and nothing else: a link that is down leads to the void.
 func (m *Medium) setHearing(from, to int, up bool, now vtime.Time) {
 	k, l := m.ch.find(from, to)
 	if l == nil {
@@ -100,7 +102,7 @@ func (m *Medium) setHearing(from, to int, up bool, now vtime.Time) {
 		case up:
 			m.hearers[from][f][k] = m.hearer(l, sh)
 		default:
-			m.hearers[from][f][k] = hearer{receiver: &m.receivers[to], bound: -1, to: nobody}
+			m.hearers[from][f][k] = hearer{receiver: &m.void, bound: never}
 		}
 	}
 	if up && s.transmitting {
@@ -108,25 +110,22 @@ func (m *Medium) setHearing(from, to int, up bool, now vtime.Time) {
 	}
 }
 
-// nobody is hearer.to of a link that is down: no frame is for it, and so none that is
-// lost there counts as a collision.
-const nobody = -2
-
 // vanish lets a signal end at its k-th hearer only, as fade does at all of them when
 // it is truncated.
 func (m *Medium) vanish(sig *signal, k int, now vtime.Time) {
 	h := &m.hearers[sig.src][sig.shape.kind][k]
 	r := h.receiver
-	m.endSegment(r, now)
+	m.endSegment(r, r.energy, now)
 	if r.from == sig.src {
 		whole := sig.truncated
 		sig.truncated = true
-		m.rxEnd(&m.stations[h.to], sig, k, now)
+		m.rxEnd(&m.stations[r.id], sig, k, now)
 		sig.truncated = whole
 	}
 	r.energy -= h.power
 	r.sensed -= h.sense
-	m.sense(&m.stations[h.to], now)
+	m.sense(&m.stations[r.id], now)
+	m.setBounds(r)
 }
 
 // appear lets a signal that is on the air begin at its k-th hearer, which missed its
@@ -134,21 +133,11 @@ func (m *Medium) vanish(sig *signal, k int, now vtime.Time) {
 func (m *Medium) appear(sig *signal, k int, now vtime.Time) {
 	h := &m.hearers[sig.src][sig.shape.kind][k]
 	r := h.receiver
-	m.endSegment(r, now)
-	if m.ch.threshold && r.locked() && !m.ch.captures(r.power, r.energy+h.power-r.power) {
-		r.bad = true
-	}
+	m.endSegment(r, r.energy, now)
 	r.energy += h.power
 	r.sensed += h.sense
-	m.sense(&m.stations[h.to], now)
-}
-
-// endSegment ends the segment of constant interference that a reception is in.
-func (m *Medium) endSegment(r *receiver, now vtime.Time) {
-	other := r.energy - r.power
-	if other > r.margin {
-		m.addSegment(r, other, now)
-	}
-	r.since = now
-	r.interfered |= positive(other)
+	r.interfered = true
+	m.disturb(r)
+	m.sense(&m.stations[r.id], now)
+	m.setBounds(r)
 }

@@ -140,7 +140,14 @@ func (d *disturber) disturb() {
 
 func hostileRun(t *testing.T, mode string) (rec *store.RunRecord, took time.Duration, err error) {
 	t.Helper()
-	s := scenarioOf(t, shortFile)
+	return runOf(t, shortFile, mode)
+}
+
+// runOf carries out the first run of an experiment with agents that behave as mode
+// says.
+func runOf(t *testing.T, text, mode string) (rec *store.RunRecord, took time.Duration, err error) {
+	t.Helper()
+	s := scenarioOf(t, text)
 	tag := journal.NewTag()
 	b := New(Options{Name: "netns", Tag: tag, Env: []string{netns.TagVariable + "=" + tag}, NewDriver: func() (node.Driver, error) {
 		return netns.New(netns.Options{Part: hostilePart, Tag: tag, Env: []string{modeVariable + "=" + mode}, Grace: 200 * time.Millisecond})
@@ -207,5 +214,30 @@ func TestTalkativeAgentIsBounded(t *testing.T) {
 	}
 	if dropped["log-dropped"] < 1400 || dropped["event-dropped"] == 0 {
 		t.Errorf("dropped: %v", dropped)
+	}
+}
+
+// What became of messages comes from proper agents into the record, whole.
+func TestMessagesAreGathered(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP)
+	rec, _, err := runOf(t, strings.Replace(strings.Replace(shortFile, "  - {pairs: [{src: n01, dst: n02}], transport: hop}",
+		"  - {pairs: [{src: n01, dst: n02}], transport: udp, workload: voip}\n  - {pairs: [{src: n02, dst: n01}], transport: tcp/cubic, workload: {kind: web, think: 50ms}}", 1), "duration: 250ms", "duration: 1s", 1), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	voip, web, requests := rec.Flows[0], rec.Flows[1], rec.Flows[2]
+	if voip.Status != store.FlowOK || voip.Messages.V != 50 || voip.MessagesDelivered.V == 0 || voip.DelayP50Us.V <= 0 || !voip.MOS.OK {
+		t.Errorf("voip: %+v", voip)
+	}
+	if web.Role != "responses" || web.Messages.V == 0 || web.MessagesDelivered.V == 0 || web.MOS.OK || requests.Role != store.RoleRequests || requests.Messages.OK || requests.Bytes == 0 {
+		t.Errorf("web: %+v\nrequests: %+v", web, requests)
+	}
+	for _, reason := range rec.Run.InvalidReasons { // the host may be too slow; the account must be sound
+		if strings.Contains(reason, "message") || strings.Contains(reason, "page") {
+			t.Errorf("invalid: %s", reason)
+		}
+	}
+	if n := len(rec.Messages); n < 53 {
+		t.Errorf("%d messages", n)
 	}
 }

@@ -257,11 +257,11 @@ func (s *Source) send(ctx context.Context, conn *net.TCPConn, clock transport.Cl
 // idle waits until the moment, or until the peer flow brought something; false
 // when ctx ended first.
 func (s *Source) idle(ctx context.Context, clock transport.Clock, until vtime.Time) bool {
-	timer := time.NewTimer(until.Add(-precise).Sub(clock.Now()).Std())
+	timer := time.NewTimer(until.Add(-Precise).Sub(clock.Now()).Std())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return sleepRest(ctx, clock, until)
+		return SleepRest(ctx, clock, until)
 	case <-s.heard:
 	case <-ctx.Done():
 		return false

@@ -33,20 +33,20 @@ func SleepUntil(ctx context.Context, c transport.Clock, at vtime.Time) bool {
 	}
 }
 
-// precise is how long before a moment a precise wait leaves the runtime's timers,
+// Precise is how long before a moment a precise wait leaves the runtime's timers,
 // which fire up to a millisecond late: its poller waits in whole ones.
-const precise = 2 * vtime.Millisecond
+const Precise = 2 * vtime.Millisecond
 
 // sleepPrecisely waits for a moment of the run as exactly as the kernel can; false
 // means that ctx ended first. For the last of it a thread is blocked. The delay of
 // a message counts from the moment at which it was ready, and a late source would
 // be taken for a slow network.
 func sleepPrecisely(ctx context.Context, c transport.Clock, at vtime.Time) bool {
-	return SleepUntil(ctx, c, at.Add(-precise)) && sleepRest(ctx, c, at)
+	return SleepUntil(ctx, c, at.Add(-Precise)) && SleepRest(ctx, c, at)
 }
 
-// sleepRest is the last part of a precise wait.
-func sleepRest(ctx context.Context, c transport.Clock, at vtime.Time) bool {
+// SleepRest is the last part of a precise wait.
+func SleepRest(ctx context.Context, c transport.Clock, at vtime.Time) bool {
 	for d := at.Sub(c.Now()); d > 0; d = at.Sub(c.Now()) {
 		ts := unix.NsecToTimespec(int64(d))
 		_ = unix.Nanosleep(&ts, nil) // a signal ends it early

@@ -165,23 +165,31 @@ func (f *flow) loop(ctx context.Context, listener *net.TCPListener) {
 	end := context.AfterFunc(ctx, f.poke)
 	defer end()
 	for {
-		at, more := f.look(ctx)
+		at, data, more := f.look(ctx)
 		if !more {
 			return
 		}
-		f.sleep(at)
+		if data {
+			// Delays count from the moment at which a message is ready.
+			if at = at.Add(-sock.Precise); !f.sleep(at) {
+				sock.SleepRest(ctx, f.sched.Clock, at.Add(sock.Precise))
+			}
+		} else {
+			f.sleep(at)
+		}
 	}
 }
 
-// look does what is due, and returns when to look again; more is false when this
-// life of the machine is over.
-func (f *flow) look(ctx context.Context) (at vtime.Time, more bool) {
+// look does what is due, and returns when to look again, and whether the
+// application has more data then; more is false when this life of the machine is
+// over.
+func (f *flow) look(ctx context.Context) (at vtime.Time, data, more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.sched.Clock.Now()
 	if f.e.ctx.Err() != nil || ctx.Err() == nil && now >= f.stop {
 		f.hangUp(now)
-		return 0, false
+		return 0, false, false
 	}
 	if ctx.Err() == nil && f.machine.Deadline() <= now {
 		f.machine.Expire(now)
@@ -191,9 +199,10 @@ func (f *flow) look(ctx context.Context) (at vtime.Time, more bool) {
 		f.finished = now
 	}
 	if ctx.Err() != nil { // the node was switched off
-		return 0, false
+		return 0, false, false
 	}
-	at = vtime.Min(f.stop, vtime.Min(f.machine.Deadline(), f.ends.next(now)))
+	ready := f.ends.next(now)
+	at = vtime.Min(f.stop, vtime.Min(f.machine.Deadline(), ready))
 	switch {
 	case !f.machine.Dial() || f.dialing:
 	case now < f.paused:
@@ -203,16 +212,18 @@ func (f *flow) look(ctx context.Context) (at vtime.Time, more bool) {
 		f.e.wg.Go(func() { f.dial(ctx) })
 	}
 	f.tell()
-	return at, true
+	return at, at == ready, true
 }
 
-// sleep waits for a moment, or until something has happened.
-func (f *flow) sleep(until vtime.Time) {
+// sleep waits for a moment, or until something has happened: then it is true.
+func (f *flow) sleep(until vtime.Time) bool {
 	t := time.NewTimer(max(0, until.Sub(f.sched.Clock.Now()).Std()))
 	defer t.Stop()
 	select {
 	case <-t.C:
+		return false
 	case <-f.wake:
+		return true
 	}
 }
 

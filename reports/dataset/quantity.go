@@ -20,6 +20,10 @@ const (
 	QuantityTimeouts       Quantity = "timeouts"            // retransmission time-outs per flow and minute
 	QuantityFrames         Quantity = "data_frames"         // Hop's, of all nodes, repeats included
 	QuantityJainIndex      Quantity = "jain"                // over the flows' goodputs
+	QuantityDelayMedian    Quantity = "delay_p50"           // of the delivered messages, s
+	QuantityDelayTail      Quantity = "delay_p95"           // 95 % quantile of the same, s
+	QuantityMessagesLost   Quantity = "messages_lost"       // share of the messages that were not delivered
+	QuantityRFactor        Quantity = "r_factor"            // median over the flows of speech
 )
 
 // segmentBytes turns repeated bytes into segments, on which a ratio's error
@@ -30,6 +34,7 @@ const segmentBytes = 1460
 // there.
 type repValues struct {
 	goodput, completion, retrans, rtt, timeouts, frames, jain float64
+	delayMedian, delayTail, messagesLost, rFactor             float64
 
 	segmentsAgain, minuteTimeouts count
 }
@@ -52,6 +57,10 @@ var quantities = []struct {
 	{QuantityTimeouts, func(v *repValues) float64 { return v.timeouts }, func(v *repValues) count { return v.minuteTimeouts }, true, true},
 	{QuantityFrames, func(v *repValues) float64 { return v.frames }, nil, true, false},
 	{QuantityJainIndex, func(v *repValues) float64 { return v.jain }, nil, false, true},
+	{QuantityDelayMedian, func(v *repValues) float64 { return v.delayMedian }, nil, true, false},
+	{QuantityDelayTail, func(v *repValues) float64 { return v.delayTail }, nil, true, false},
+	{QuantityMessagesLost, func(v *repValues) float64 { return v.messagesLost }, nil, false, true},
+	{QuantityRFactor, func(v *repValues) float64 { return v.rFactor }, nil, false, true},
 }
 
 // hasTCP tells transports whose sources report what TCP reports of itself.
@@ -63,9 +72,12 @@ func hasTCP(transport string) bool {
 // measure takes the quantities of a repetition.
 func (s *Set) measure(ctx context.Context, transport string, r *Rep) (*repValues, error) {
 	nan := math.NaN()
-	v := &repValues{goodput: nan, completion: nan, retrans: nan, rtt: nan, timeouts: nan, frames: nan, jain: nan}
+	v := &repValues{goodput: nan, completion: nan, retrans: nan, rtt: nan, timeouts: nan, frames: nan, jain: nan, delayMedian: nan, delayTail: nan, messagesLost: nan, rFactor: nan}
 	if len(r.Flows) == 0 {
 		return v, nil
+	}
+	if err := s.messages(ctx, r, v); err != nil {
+		return nil, err
 	}
 	var times []float64
 	var sent, again float64
@@ -116,6 +128,35 @@ func (s *Set) measure(ctx context.Context, transport string, r *Rep) (*repValues
 	}
 	v.rtt = stats.Mean(all)
 	return v, nil
+}
+
+// messages takes what a repetition's messages of all workloads say.
+func (s *Set) messages(ctx context.Context, r *Rep, v *repValues) error {
+	all, err := s.DelaysOf(ctx, &Series{Reps: []Rep{*r}})
+	if err != nil {
+		return err
+	}
+	var delays, speech []float64
+	lost := 0
+	for i := range all {
+		for _, d := range all[i].Reps {
+			delays, lost = append(delays, d.Delivered...), lost+d.Lost
+			if d.Speech != nil {
+				speech = append(speech, d.Speech.RFactor)
+			}
+		}
+	}
+	if len(delays) > 0 {
+		sorted := stats.Sorted(delays)
+		v.delayMedian, v.delayTail = stats.Quantile(sorted, 0.5), stats.Quantile(sorted, 0.95)
+	}
+	if n := lost + len(delays); n > 0 {
+		v.messagesLost = float64(lost) / float64(n)
+	}
+	if len(speech) > 0 {
+		v.rFactor = stats.Median(speech)
+	}
+	return nil
 }
 
 // frames sums up the data frames that the repetition's flows made nodes send.

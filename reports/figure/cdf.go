@@ -54,13 +54,13 @@ func CDF(id string, m Measure, series []Series) *Figure {
 		f.Title = "Distribution of completion times"
 		f.Caption = "Share of all flows that had delivered their data after at most the time on the axis, counted from their start. The further left a line, the faster; a line that ends below 1 leaves flows that had not completed when the run ended. Markers stand at the quartiles that were reached."
 	}
-	f.data.cols = []string{"transport", m.name + "_" + m.unit, "share_of_flows"}
+	f.data.cols = []string{"transport", m.name + "_" + m.unit, "share_of_" + m.of()}
 	y := f.lineLegend(10, series)
 	p := frame{left: plotLeft, right: plotRight, top: y + 18, bottom: y + 218}
 	p.x = logAxis(m.shown(allValues(series)))
 	p.x.place(p.left, p.right, strip)
 	p.y = axis{lo: 0, hi: 1, step: 0.25, from: p.bottom, to: p.top}
-	f.yAxis(&p, 4, "share of flows")
+	f.yAxis(&p, 4, "share of "+m.of())
 	f.xAxis(&p, 6, m.axis(), true)
 	if m.mark > 0 {
 		at := p.x.at(m.mark)

@@ -22,6 +22,17 @@ var Goodput = Measure{name: "goodput", unit: "bps", sign: "b/s", noun: "goodput"
 // Completion is the time of sized flows in seconds, less is better.
 var Completion = Measure{name: "completion", unit: "s", sign: "s", noun: "completion time", format: Seconds}
 
+// Delay is that of messages in seconds, less is better.
+var Delay = Measure{name: "delay", unit: "s", sign: "s", noun: "delay", format: Seconds}
+
+// of is what a share of the values is a share of.
+func (m *Measure) of() string {
+	if m.name == Delay.name {
+		return "messages"
+	}
+	return "flows"
+}
+
 func (m *Measure) axis() string { return m.noun + " (" + m.sign + ")" }
 
 // shown is what an axis must show of the values and of the measure.

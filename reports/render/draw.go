@@ -85,6 +85,7 @@ func draw(ctx context.Context, set *dataset.Set, g *Group, nets []dataset.Topolo
 	} else {
 		g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
 	}
+	g.Figures = append(g.Figures, delayFigures(g)...)
 	if gains := gains(g); len(gains) > 0 {
 		g.Figures = append(g.Figures, figure.Gains(id("gain-by-hops"), g.Baseline, of, gains))
 	}

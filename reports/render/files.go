@@ -11,7 +11,7 @@ import (
 
 // tables are the tables of a group, in the order of the report.
 func (g *Group) tables() []Table {
-	t := []Table{summaryTable(g)}
+	t := append([]Table{summaryTable(g)}, delayTables(g)...)
 	if len(g.Ratios) > 0 {
 		t = append(t, ratioTable(g))
 	}

@@ -72,6 +72,7 @@ type jsonGroup struct {
 	Ratios     []jsonRatios     `json:"ratios"`
 	Hops       []jsonHops       `json:"by_hops"`
 	Claims     []jsonClaim      `json:"claims"`
+	Delays     []jsonDelays     `json:"messages"`
 	Airtime    []jsonAirtime    `json:"airtime"`
 	Pipes      []jsonPipe       `json:"pipes"`
 	Figures    []jsonFigureName `json:"figures"`
@@ -260,7 +261,7 @@ func (s *Section) warnings() []string {
 func (s *Section) json() (jsonCampaign, error) {
 	c := &s.Set.Campaign
 	defs := map[string]string{}
-	for _, d := range definitions() {
+	for _, d := range definitionsWith(s.hasMessages()) {
 		defs[d.Term] = d.Text
 	}
 	raw, err := json.Marshal(defs)
@@ -293,7 +294,7 @@ func (s *Section) json() (jsonCampaign, error) {
 
 func (g *Group) json() jsonGroup {
 	out := jsonGroup{Backend: g.Data.Backend, Condition: g.Data.Condition, Baseline: g.Baseline, Measure: "goodput", Mixed: g.Data.Mixed,
-		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Claims: []jsonClaim{}, Airtime: []jsonAirtime{}, Pipes: []jsonPipe{}, Figures: []jsonFigureName{}}
+		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Claims: []jsonClaim{}, Delays: []jsonDelays{}, Airtime: []jsonAirtime{}, Pipes: []jsonPipe{}, Figures: []jsonFigureName{}}
 	if g.Data.Sized {
 		out.Measure = "completion_time"
 	}
@@ -336,6 +337,7 @@ func (g *Group) json() jsonGroup {
 	for i := range g.Claims {
 		out.Claims = append(out.Claims, g.Claims[i].json())
 	}
+	g.delaysJSON(&out)
 	g.networkJSON(&out)
 	for _, f := range g.allFigures() {
 		out.Figures = append(out.Figures, jsonFigureName{f.ID, f.Title})

@@ -58,6 +58,7 @@ type Group struct {
 	Claims   []Claim
 	Airtime  []SeriesAirtime
 	Pipes    []SeriesPipes
+	Delays   []SeriesDelays // of messages, for each series
 	Figures  []*figure.Figure
 	// Maps are the placements of further repetitions, where they differ.
 	Maps []*figure.Figure
@@ -145,6 +146,9 @@ func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error)
 		out.Hops = dataset.ByHops(g, base, BootstrapSeed)
 		for _, p := range published {
 			out.Claims = append(out.Claims, judge(p, g, out.Baseline, c.Quick))
+		}
+		if err := readDelays(ctx, set, &out); err != nil {
+			return nil, err
 		}
 		nets, err := account(ctx, set, &out)
 		if err != nil {

@@ -26,6 +26,10 @@ var quantityWords = map[dataset.Quantity]struct {
 	dataset.QuantityTimeouts:       {"time-outs", "Retransmission time-outs per flow and minute", "per_minute", significant},
 	dataset.QuantityFrames:         {"data frames", "Data frames that Hop sent, repeats included", "frames", significant},
 	dataset.QuantityJainIndex:      {"Jain's index", "Jain's index of the flows' goodputs", "index", func(v float64) string { return decimals(v, 3) }},
+	dataset.QuantityDelayMedian:    {"median delay", "Median delay of messages", "s", figure.Seconds},
+	dataset.QuantityDelayTail:      {"95 % delay", "95 % quantile of the delay of messages", "s", figure.Seconds},
+	dataset.QuantityMessagesLost:   {"messages lost", "Share of messages that were not delivered", "share", finePercent},
+	dataset.QuantityRFactor:        {"R", "R of speech (ITU-T G.107)", "index", func(v float64) string { return decimals(v, 1) }},
 }
 
 // finePercent has the digits that small shares need.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -138,7 +139,10 @@ func (g *Group) short() []string {
 			out = append(out, g.shortSized(&s))
 			continue
 		}
-		text := fmt.Sprintf("%s: median %s, aggregate %s, %s of the flows starved", name(s.Transport), rate(s.Goodput.Median), rate(s.AggregateBps), percent(s.StarvedShare))
+		text := fmt.Sprintf("%s: median %s, aggregate %s", name(s.Transport), rate(s.Goodput.Median), rate(s.AggregateBps))
+		if !math.IsNaN(s.StarvedShare) { // flows with a load of their own do not starve
+			text += fmt.Sprintf(", %s of the flows starved", percent(s.StarvedShare))
+		}
 		for _, r := range g.Ratios {
 			if r.Transport != s.Transport || r.PerRepetition.N == 0 {
 				continue
@@ -147,6 +151,7 @@ func (g *Group) short() []string {
 		}
 		out = append(out, text+".")
 	}
+	out = append(out, g.shortDelays()...)
 	if g.Data.Mixed {
 		out = append(out, "These transports ran at once and shared the channel: each met the other, not the same conditions, so there is no ratio between them, and airtime is that of a node, not of a transport.")
 	}
@@ -203,21 +208,44 @@ func phrase(e stats.Estimate) string {
 type definition struct{ Term, Text string }
 
 // ofComparisons are the terms that a report of a comparison alone needs.
-var ofComparisons = []string{"goodput", "completion time", "95 % interval", "comparison", "back end", "pooling"}
+var ofComparisons = []string{"delay of messages", "R, MOS", "goodput", "completion time", "95 % interval", "comparison", "back end", "pooling"}
 
 // definitions are those of the terms that the report uses.
 func (r *Report) definitions() []definition {
-	all := definitions()
+	messages := false
+	for i := range r.Sections {
+		messages = messages || r.Sections[i].hasMessages()
+	}
+	for i := range r.Comparisons {
+		c := r.Comparisons[i].Data
+		messages = messages || c != nil && c.Has(dataset.QuantityMessagesLost)
+	}
+	all := definitionsWith(messages)
 	if len(r.Sections) > 0 {
 		return all
 	}
 	return slices.DeleteFunc(all, func(d definition) bool { return !slices.Contains(ofComparisons, d.Term) })
 }
 
+// hasMessages tells that some point has a workload of messages.
+func (s *Section) hasMessages() bool {
+	return slices.ContainsFunc(s.Groups, func(g Group) bool { return len(g.workloads()) > 0 })
+}
+
+// definitionsWith are all definitions, those of messages only where there are
+// messages.
+func definitionsWith(messages bool) []definition {
+	return slices.DeleteFunc(definitions(), func(d definition) bool { return !messages && slices.Contains(ofMessages, d.Term) })
+}
+
+var ofMessages = []string{"delay of messages", "R, MOS"}
+
 func definitions() []definition {
 	return []definition{
 		{"goodput", "Application bytes that arrived at the destination within the measured interval, times 8, over its length; of a flow with a start or stop of its own, over the part of the interval in which it was meant to run. Headers, repetitions, connection set-up and the warm-up do not count. A flow that got nothing through has a goodput of 0 and stays in every statistic."},
 		{"completion time", "Of flows with a fixed amount of data: from a flow’s start until its last byte arrived. Such flows are compared by it and not by goodput, which would be the same however fast they were. A flow that had not completed counts with the time until its run ended; a quantile that rests on such a flow is marked ≥. The speed-up is the baseline’s time over the transport’s; ≥ and ≤ mark one that rests on such flows of one side, and it is not known when both sides do. Its interval does not cover that."},
+		{"delay of messages", "Of workloads of messages: those that became ready in the measured interval while their flow was meant to run. A message’s delay counts from when it is ready to be sent, not from when the transport takes it, until its last byte has arrived; of a page, from the first request until the last byte of its last object. A message that had not arrived when the run ended is lost, and has no delay. Quantiles are taken over the delivered messages of a repetition, all flows together; their median over repetitions is shown, with an interval by the bootstrap over repetitions."},
+		{"R, MOS", speechMeaning},
 		{"quartiles, median, mean", "Over all flows of all valid repetitions together. Quantiles interpolate linearly between order statistics at (n − 1)p (definition 7 of Hyndman and Fan)."},
 		{"aggregate, Jain’s index, starved", "Taken within each repetition, then averaged. Aggregate: what all flows delivered, over the measured interval; the sum of their goodputs where all run throughout. Jain’s index: (Σx)² / (n Σx²), 1 when all flows get the same, 1/n when one gets everything. Starved: share of flows below " + rate(stats.StarvedBelowBps) + ", transfers that completed aside."},
 		{"sent again", "Retransmitted over sent bytes, as far as the transport reports both."},

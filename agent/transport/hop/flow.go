@@ -39,6 +39,8 @@ type flow struct {
 	e2eBlock BlockID
 	e2eSent  vtime.Time
 	e2eTTL   uint8
+	e2eTold  bool       // one was sent …
+	e2eAt    vtime.Time // … at this time last
 
 	// Relay: blocks passed on, so that a repeated BSYN is recognised after
 	// the block is gone: bit i is block passedTop-i.
@@ -161,7 +163,7 @@ func (n *Node) lookup(key FlowKey) *flow {
 
 // newFlow adds a flow; nil if the table is full of flows in use.
 func (n *Node) newFlow(now vtime.Time, key FlowKey, role Role) *flow {
-	if len(n.flows) >= n.cfg.MaxFlows && !n.evictFlow() {
+	if len(n.flows) >= n.cfg.MaxFlows && !n.evictFlow(now) {
 		return nil
 	}
 	f := &flow{key: key, role: role, used: now}
@@ -171,20 +173,40 @@ func (n *Node) newFlow(now vtime.Time, key FlowKey, role Role) *flow {
 	return f
 }
 
-// evictFlow forgets the relayed flow that has been idle longest. Flows with
-// blocks, and flows that begin or end here, stay.
-func (n *Node) evictFlow() bool {
+// evictFlow forgets the relayed flow that has been idle longest, first among
+// those without blocks, then among those of which there are only announcements,
+// parts of blocks (whoever announced them does so again) and the cache's copies.
+// Flows with blocks to pass on, and flows that begin or end here, stay.
+func (n *Node) evictFlow(now vtime.Time) bool {
 	var oldest *flow
 	for _, f := range n.flows {
-		if f.role == Relay && len(f.blocks) == 0 && (oldest == nil || f.used < oldest.used) {
+		if f.role != Relay || f.custody() {
+			continue
+		}
+		empty := len(f.blocks) == 0
+		if oldest == nil || empty && len(oldest.blocks) > 0 || empty == (len(oldest.blocks) == 0) && f.used < oldest.used {
 			oldest = f
 		}
 	}
 	if oldest == nil {
 		return false
 	}
+	held := len(oldest.blocks) > 0
 	n.forget(oldest)
+	if held {
+		n.regrant(now)
+	}
 	return true
+}
+
+// custody reports whether the node has a block of the flow to pass on.
+func (f *flow) custody() bool {
+	for _, b := range f.blocks {
+		if b.complete() && !b.cached {
+			return true
+		}
+	}
+	return false
 }
 
 // forget drops a flow with everything that it has here.

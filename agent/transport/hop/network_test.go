@@ -221,6 +221,18 @@ func TestFlowTable(t *testing.T) {
 			t.Fatalf("relay knows %d flows, the limit is 4", got)
 		}
 	}
+	// Flows of which only announcements came make room for one that begins here.
+	r := w.nodes[1].n
+	for i := range FlowID(4) {
+		pkt := make([]byte, HeaderLen+announceLen)
+		putAnnouncement(pkt[HeaderLen:], &announcement{size: 20_000, payload: 1400, hash: 1})
+		seal(pkt, &header{typ: typeBSYN, ttl: 1, key: FlowKey{Src: 0, Dst: 2, Flow: 1000 + i}, count: 15})
+		r.Receive(w.now, 0, pkt)
+	}
+	own := w.open(1, 2, 1, 20_000, FlowOptions{})
+	w.finish(10*vtime.Second, own)
+	r.CloseFlow(w.now, own, true)
+	w.nodes[2].n.CloseFlow(w.now, own, true)
 	w.nodes[2].app.refuse = true
 	k := w.open(0, 2, 99, 20_000, FlowOptions{})
 	w.run(w.now.Add(5*vtime.Second), nil)

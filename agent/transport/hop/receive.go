@@ -12,6 +12,9 @@ func (n *Node) onAnnounce(now vtime.Time, from NodeID, m *message) {
 	}
 	f.used = now
 	b := f.find(m.block)
+	if !f.delivered(m.block) {
+		n.tellAgain(now, f, m.ann.base)
+	}
 	switch {
 	case f.delivered(m.block):
 		// The destination has it: answer, and say so again end to end if the
@@ -36,11 +39,11 @@ func (n *Node) onAnnounce(now vtime.Time, from NodeID, m *message) {
 		return
 	}
 	if b != nil && !n.same(b, m) {
-		if b.from != from {
+		if b.from != from && !n.abandoned(now, b) {
 			n.stats.Unexpected++
 			return
 		}
-		n.discard(b) // the announcer has another block of this number
+		n.discard(b) // the announcer has another block of this number, or the other one was made up
 		b = nil
 	}
 	if b == nil {
@@ -97,6 +100,15 @@ func (n *Node) meet(now vtime.Time, from NodeID, m *message) *flow {
 // same reports whether the announcement is of the block that is here.
 func (n *Node) same(b *block, m *message) bool {
 	return b.size == m.ann.size && b.payload == m.ann.payload && b.hash == m.ann.hash && b.micro == (m.flags&flagMicro != 0)
+}
+
+// abandoned reports whether nothing was heard of a block that is not complete for
+// as long as a grant lasts.
+func (n *Node) abandoned(now vtime.Time, b *block) bool {
+	if b.rx == rxRequested {
+		return now.Sub(b.lastReq) >= n.cfg.GrantExpiry
+	}
+	return b.rx == rxSuspended || now.Sub(b.lastHeard) >= n.cfg.GrantExpiry
 }
 
 // maxRequests bounds the announcements of one flow that are kept without a

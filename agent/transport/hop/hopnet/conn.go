@@ -167,7 +167,7 @@ func (c *Conn) fetch(peek bool) error {
 			n.mu.Unlock()
 			return c.fault("read", err)
 		}
-		if c.r.want(); len(n.later) > 0 {
+		if c.r.longed(); len(n.later) > 0 {
 			n.settle(n.now())
 		}
 		change, deadline := c.r.changed.on(), c.readDeadline

@@ -3,6 +3,7 @@ package hopnet
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 
 	"github.com/hopbed/hopbed/agent/transport/hop"
@@ -55,6 +56,8 @@ const (
 
 // MaxBlock is the largest block of SendBlock in bytes.
 const MaxBlock = int(hop.MaxBlockSize) - preambleLen - 1
+
+var errHole = fmt.Errorf("%w: a part of the stream is missing", ErrReset)
 
 var errPreamble = errors.New("the beginning of a flow makes no sense")
 

@@ -35,12 +35,17 @@ func echo(t testing.TB, n *Node, s Service) *Listener {
 // roundTrip sends data to an echo and compares.
 func roundTrip(t testing.TB, a *Node, to NodeID, s Service, data []byte) error {
 	t.Helper()
-	c, err := a.Dial(within(t, soon), to, s)
+	return roundTripIn(t, soon, a, to, s, data)
+}
+
+func roundTripIn(t testing.TB, d time.Duration, a *Node, to NodeID, s Service, data []byte) error {
+	t.Helper()
+	c, err := a.Dial(within(t, d), to, s)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(2 * soon))
+	c.SetDeadline(time.Now().Add(d))
 	wrote := make(chan error, 1)
 	go func() {
 		_, err := c.Write(data)
@@ -140,7 +145,7 @@ func TestBadPath(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	t.Logf("%d datagrams passed, %d were lost; %+v", p.passed, p.lost, a.Counts().Hop)
+	p.set(func(p *path) { t.Logf("%d datagrams passed, %d were lost; %+v", p.passed, p.lost, a.Counts().Hop) })
 }
 
 // A path that is down for a while costs that while.

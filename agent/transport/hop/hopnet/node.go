@@ -2,7 +2,9 @@ package hopnet
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,7 +47,7 @@ type Node struct {
 	closed  bool
 	failure error // of the socket
 
-	nextFlow  hop.FlowID
+	nextFlow  hop.FlowID // see flowTo
 	senders   map[hop.FlowKey]*sender
 	receivers map[hop.FlowKey]*receiver
 	ended     []hop.FlowKey // receivers that have everything, oldest first
@@ -107,6 +109,16 @@ func firstFlow() hop.FlowID {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // it does not fail
 	return hop.FlowID(binary.BigEndian.Uint32(b[:]))
+}
+
+// flowTo returns the number of a new flow. Towards each destination they grow by
+// one with every flow of the node; where they begin is another secret for each,
+// so that those who see the flows to one cannot guess the flows to another.
+func (n *Node) flowTo(dst NodeID) hop.FlowID {
+	h := hmac.New(sha256.New, n.peers.secret[:])
+	_ = binary.Write(h, binary.BigEndian, uint32(dst))
+	n.nextFlow++
+	return n.nextFlow + hop.FlowID(binary.BigEndian.Uint32(h.Sum(nil)))
 }
 
 // addPeer notes a configured neighbour. n.mu is held, or nobody else knows n.

@@ -22,6 +22,7 @@ type path struct {
 	late         float64 // probability of a delay of up to lateBy
 	lateBy       time.Duration
 	down         bool
+	record       func(i int, datagram []byte) // of what comes to side i
 	passed, lost int
 }
 
@@ -65,6 +66,9 @@ func (p *path) carry(i int) {
 			p.to[0] = from
 		}
 		to := p.to[1-i]
+		if p.record != nil {
+			p.record(i, buf[:n])
+		}
 		times := 1
 		switch {
 		case p.down || p.rng.Float64() < p.loss:
@@ -98,4 +102,12 @@ func (p *path) set(f func(*path)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(p)
+}
+
+// again sends a datagram that has passed to the node behind side 1-i.
+func (p *path) again(i int, datagram []byte) {
+	p.mu.Lock()
+	to := p.to[1-i]
+	p.mu.Unlock()
+	p.sides[1-i].WriteToUDPAddrPort(datagram, to)
 }

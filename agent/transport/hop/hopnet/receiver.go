@@ -18,6 +18,7 @@ type receiver struct {
 	dropped bool     // what comes is thrown away
 	stopped bool     // the source was told to stop
 	holding hop.Holding
+	want    hop.BlockID // the next block
 	err     error
 	changed waiting
 	epoch   uint64 // of the source's life
@@ -29,7 +30,6 @@ type receiver struct {
 const (
 	rememberEnded = 1024
 	rememberFor   = 10 * vtime.Minute
-	firstWithin   = vtime.Minute // the first block of a flow that was announced
 )
 
 // app is what hop tells a Node; hop.App. The lock is held.
@@ -41,10 +41,33 @@ func (a *app) Accept(now vtime.Time, key hop.FlowKey) bool {
 	switch {
 	case n.receivers[key] != nil:
 		return true
-	case n.cfg.Allow != nil && !n.cfg.Allow(NodeID(key.Src)), len(n.receivers)-len(n.ended) >= n.cfg.Streams:
+	case n.cfg.Allow != nil && !n.cfg.Allow(NodeID(key.Src)):
+		return false
+	case len(n.receivers)-len(n.ended) >= n.cfg.Streams && !n.makeRoom():
 		return false // it is asked again when the flow is announced again
 	}
 	n.receivers[key] = &receiver{n: n, key: key, peer: Addr{Node: NodeID(key.Src)}, touched: now}
+	return true
+}
+
+// makeRoom forgets the flow that was announced longest ago and of which no block
+// has come: if somebody means it, it is announced again.
+func (n *Node) makeRoom() bool {
+	var old *receiver
+	for _, r := range n.receivers {
+		if r.kind == 0 && !r.dropped && (old == nil || r.touched < old.touched) {
+			old = r
+		}
+	}
+	if old == nil {
+		return false
+	}
+	delete(n.receivers, old.key)
+	n.later = append(n.later, func(now vtime.Time) {
+		if n.receivers[old.key] == nil {
+			n.hop.CloseFlow(now, old.key, true)
+		}
+	})
 	return true
 }
 
@@ -56,6 +79,16 @@ func (a *app) Deliver(now vtime.Time, d hop.Delivery) {
 		return // a flow that was forgotten in this very call
 	}
 	r.touched = now
+	if d.Block != r.want && r.kind != 0 && !r.dropped {
+		// The state machine skips what the source says is acknowledged. If it never
+		// came here, somebody else has acknowledged it.
+		n.counts.BadFlows++
+		n.log("flow %d from %v: block %d follows block %d", r.key.Flow, r.peer.Node, d.Block, r.want-1)
+		r.fail(errHole)
+		r.stop()
+		r.drop()
+	}
+	r.want = d.Block + 1
 	data := d.Data
 	if r.kind == 0 && !r.dropped {
 		if data = n.begin(now, r, d); r.dropped {
@@ -100,9 +133,9 @@ func (r *receiver) take(data []byte) {
 	}
 }
 
-// want is called when a reader waits and nothing has come: it gets a block, even
+// longed is called when a reader waits and nothing has come: it gets a block, even
 // if all other streams together hold, or come to hold, as much as may be.
-func (r *receiver) want() {
+func (r *receiver) longed() {
 	if !r.ended {
 		r.hold(hop.HoldNothing)
 	}

@@ -47,8 +47,7 @@ func (n *Node) open(now vtime.Time, to Addr, p preamble, fill func(*sender)) (*s
 	if n.closed {
 		return nil, net.ErrClosed
 	}
-	id := n.nextFlow
-	n.nextFlow++
+	id := n.flowTo(to.Node)
 	p.epoch = n.epoch
 	s := &sender{n: n, kind: p.kind, peer: to, last: now,
 		key: hop.FlowKey{Src: hop.NodeID(n.cfg.ID), Dst: hop.NodeID(to.Node), Flow: id}}

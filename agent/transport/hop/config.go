@@ -91,6 +91,11 @@ type Config struct {
 	// E2ELiteral sets the timeout to the latest block's round-trip delay, as
 	// the paper has it, instead of to twice that delay, doubling per token.
 	E2ELiteral bool
+	// E2EStall is how long a source whose window is full waits for the destination
+	// before it asks by a token (10 s), and 0 the behaviour of the paper: it waits for
+	// the end-to-end timeout, and end-to-end BACKs are sent once, whether the link was
+	// up or not. See gap.go.
+	E2EStall vtime.Duration
 	// VirtualTTL is the hop limit of a VBSYN (50).
 	VirtualTTL uint8
 
@@ -155,6 +160,7 @@ func DefaultConfig() Config {
 		RequestTTL:     10 * vtime.Second,
 		E2EInitial:     60 * vtime.Second,
 		E2EFloor:       1 * vtime.Second,
+		E2EStall:       10 * vtime.Second,
 		VirtualTTL:     50,
 		MicroThreshold: 16 * vtime.KiB,
 		MicroWindow:    64 * vtime.KiB,
@@ -179,6 +185,7 @@ var variants = []variant{
 	{"poll", func(c *Config) { c.GrantPoll = true }},
 	{"regrant", func(c *Config) { c.GrantRepeat = 100 * vtime.Millisecond }},
 	{"no-quick-bsyn", func(c *Config) { c.BSYNQuick = 0 }},
+	{"e2e-once", func(c *Config) { c.E2EStall = 0 }},
 	{"literal-timeout", func(c *Config) { c.E2ELiteral = true }},
 	{"adaptive-poll", func(c *Config) { c.PollAdaptive = true }},
 	{"notice", func(c *Config) { c.Notice = true }},
@@ -243,6 +250,7 @@ func (c *Config) Validate() error {
 		{"RequestTTL", int64(c.RequestTTL), 1, int64(vtime.Hour)},
 		{"E2EInitial", int64(c.E2EInitial), 1, int64(vtime.Hour)},
 		{"E2EFloor", int64(c.E2EFloor), 1, int64(vtime.Hour)},
+		{"E2EStall", int64(c.E2EStall), 0, int64(vtime.Hour)},
 		{"VirtualTTL", int64(c.VirtualTTL), 1, 255},
 		{"MicroThreshold", int64(c.MicroThreshold), 0, int64(min(c.MicroWindow, maxMicro))},
 		{"MicroWindow", int64(c.MicroWindow), 1, int64(MaxBlockSize)},

@@ -34,6 +34,9 @@ func randomConfig(r *rand.Rand) Config {
 		c.GrantRepeat = vtime.Duration(20+r.IntN(300)) * vtime.Millisecond
 	}
 	c.PollAdaptive, c.Notice = r.IntN(4) == 0, r.IntN(4) == 0
+	if r.IntN(4) == 0 {
+		c.E2EStall = 0
+	}
 	return c
 }
 
@@ -116,7 +119,17 @@ func (w *world) bound(size vtime.Bytes, cfg Config, nodes int, loss float64) vti
 	return vtime.FromSeconds(3 * float64(nodes) * (blocks*exchange + air/(1-loss)))
 }
 
-// mayhem runs for a while and meanwhile cuts nodes off, restarts relays
+// flap takes a link down for a while, unless it is down already.
+func (w *world) flap(i, j int, d vtime.Duration) {
+	there, back := w.loss[i][j], w.loss[j][i]
+	if i == j || there < 0 || there == 1 || back == 1 {
+		return
+	}
+	w.loss[i][j], w.loss[j][i] = 1, 1
+	w.at(w.now.Add(d), func() { w.loss[i][j], w.loss[j][i] = there, back })
+}
+
+// mayhem runs for a while and meanwhile cuts nodes and links off, restarts relays
 // without their memory and changes routes. Nodes that are the end of a flow
 // keep their memory: nobody can hold a promise for them.
 func (w *world) mayhem(r *rand.Rand, cfg Config, flows []FlowKey, d vtime.Duration) {
@@ -130,7 +143,7 @@ func (w *world) mayhem(r *rand.Rand, cfg Config, flows []FlowKey, d vtime.Durati
 	for until := w.now.Add(d); w.now < until; {
 		w.run(w.now.Add(vtime.Duration(1+r.IntN(8000))*vtime.Millisecond), nil)
 		i := r.IntN(len(w.nodes))
-		switch r.IntN(4) {
+		switch r.IntN(5) {
 		case 0:
 			w.down[i] = true
 		case 1:
@@ -141,6 +154,8 @@ func (w *world) mayhem(r *rand.Rand, cfg Config, flows []FlowKey, d vtime.Durati
 			}
 		case 3:
 			w.route()
+		case 4:
+			w.flap(i, r.IntN(len(w.nodes)), vtime.Duration(1+r.IntN(20000))*vtime.Millisecond)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (n *Node) sendControl(now vtime.Time, p *port, c *controlItem) bool {
 		c.b.owes &^= oweVBSYN
 		return n.sendVBSYN(now, p, c.b)
 	case sendE2E:
-		return n.sendE2E(c.f)
+		return n.sendE2E(now, c.f)
 	}
 	p.replies--
 	m := n.out

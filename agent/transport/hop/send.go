@@ -195,11 +195,7 @@ func (n *Node) announce(b *block, typ msgType, token uint16) *Message {
 			m.lend(b, b.buf)
 		}
 	}
-	base := b.base
-	if b.f.role == SourceRole {
-		base = n.announcedBase(b)
-	}
-	m.ann = announcement{size: b.size, payload: b.payload, token: token, base: base, hash: b.hash}
+	m.ann = announcement{size: b.size, payload: b.payload, token: token, base: n.knownBase(b), hash: b.hash}
 	return m
 }
 
@@ -374,6 +370,9 @@ func (n *Node) passOn(now vtime.Time, b *block) {
 	}
 	n.pump(now, f)
 	n.hasten(now, f)
+	if f.role == SourceRole {
+		n.stall(now, f)
+	}
 	n.regrant(now) // backpressure has eased
 }
 

@@ -64,6 +64,7 @@ func (n *Node) endToken(now vtime.Time, b *block) {
 	n.dropControl(b, oweVBSYN)
 	if b.f.role == SourceRole {
 		n.armE2E(now, b)
+		n.stall(now, b.f)
 	}
 }
 
@@ -161,13 +162,14 @@ func (n *Node) oweE2E(f *flow, id BlockID, sent vtime.Time, ttl uint8) {
 }
 
 // sendE2E builds the flow's end-to-end BACK towards the source.
-func (n *Node) sendE2E(f *flow) bool {
+func (n *Node) sendE2E(now vtime.Time, f *flow) bool {
 	f.e2eOwed = false
 	next, ok := n.routes.NextHop(f.key.Src)
 	if !ok {
 		n.stats.NoRoute++ // a VBSYN will ask again
 		return false
 	}
+	f.e2eTold, f.e2eAt = true, now
 	m := n.out
 	m.To, m.Class, m.data = next, Control, nil
 	m.header = header{typ: typeE2EBACK, ttl: f.e2eTTL, key: f.key, block: f.e2eBlock, sent: f.e2eSent}

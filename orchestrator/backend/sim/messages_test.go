@@ -2,6 +2,8 @@ package sim
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,6 +73,21 @@ func TestMessagesAreInTheRecord(t *testing.T) {
 				t.Errorf("%v messages, %d of the warm-up, %d not delivered though there was time", count, early, late)
 			}
 		})
+	}
+}
+
+// TestFilesOfTheComparison are carried out, those that DESIGN.md has its tables from.
+func TestFilesOfTheComparison(t *testing.T) {
+	for _, name := range []string{"messages", "messages-loss"} {
+		src, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range parsed(t, string(src), "duration=3s").Runs {
+			if rec := carryOut(t, r); len(rec.Messages) == 0 || rec.Flows[0].Status != store.FlowOK {
+				t.Errorf("%s, %s: %d messages, %s %s", name, r.Label(), len(rec.Messages), rec.Flows[0].Status, rec.Flows[0].Error)
+			}
+		}
 	}
 }
 

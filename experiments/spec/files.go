@@ -40,14 +40,15 @@ func Beside(folder string) Files {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(folder, filepath.FromSlash(path))
 		}
+		// Before it is opened: to open a pipe waits until somebody writes to it.
+		if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s is no plain file", path)
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		if st, err := f.Stat(); err == nil && !st.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s is no plain file", path)
-		}
 		return io.ReadAll(io.LimitReader(f, MaxTrace+1))
 	}
 }

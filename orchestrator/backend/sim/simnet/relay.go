@@ -121,7 +121,8 @@ func (r *relay) kept() vtime.Bytes {
 		n += r.in.server.conn.Readable()
 	}
 	if r.out.established != vtime.Never {
-		n += relayHeader - r.header + r.moved - r.out.client.conn.BytesAcked()
+		// Of what is acknowledged one byte is the SYN, and at the end another the FIN.
+		n += max(0, relayHeader-r.header+r.moved-(r.out.client.conn.BytesAcked()-1))
 	}
 	return n
 }

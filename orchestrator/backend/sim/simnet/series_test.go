@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/workload"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -79,5 +80,28 @@ func TestSamplesOfARelay(t *testing.T) {
 	l.loss(1, 2, 0.1)
 	if most, _ := l.sampled(0, proto.Relay); most.Held < 50*vtime.KiB || most.Held > 1*vtime.MiB {
 		t.Errorf("the relay holds %v at most", most.Held)
+	}
+}
+
+// TestRelayHoldsNothing once everything was acknowledged, the SYN and the FIN
+// among it.
+func TestRelayHoldsNothing(t *testing.T) {
+	for _, load := range []workload.Spec{voipLoad, {Kind: workload.Sized, Size: 10 * vtime.KB}} {
+		l := newLab(t, positions(0, 200, 400), testMAC(), nil, proto.Flow{Transport: "hop-by-hop-tcp/cubic", Src: 0, Dst: 2, Path: []int{0, 1, 2}, Workload: load})
+		samples := 0
+		for now := sec; now <= l.cfg.End; now += sec {
+			l.runTo(now)
+			l.net.Observe(now, func(_ int, s *proto.Sample) {
+				if s.Side != proto.Relay {
+					return
+				}
+				if samples++; s.Held < 0 || s.Held > 100 {
+					t.Errorf("%s: the relay holds %v at %v", load.Kind, s.Held, now)
+				}
+			})
+		}
+		if l.finish(); samples == 0 {
+			t.Errorf("%s: no sample of the relay", load.Kind)
+		}
 	}
 }

@@ -68,7 +68,15 @@ func queueWarnings(c *spec.Config) []string {
 		}
 		for j := range c.Flows {
 			g := &c.Flows[j]
-			if g.Transport.Family() == f.Transport.Family() || g.Transport.External() && !g.Transport.HasDSCP() || g.DataQueue() != f.DataQueue() {
+			if g.Transport.Family() == f.Transport.Family() {
+				continue
+			}
+			if g.Transport.Family() == spec.FamilyHop && f.DataQueue() == "vo" {
+				w = append(w, fmt.Sprintf("flows[%d].transport: %s changes the queue mac.queues.vo, in which the control frames and micro-blocks of %s of flows[%d] travel: what it says (%s) holds for both; another dscp keeps them apart",
+					i, f.Transport, g.Transport, j, strings.Join(changed, ", ")))
+				continue
+			}
+			if g.Transport.External() && !g.Transport.HasDSCP() || g.DataQueue() != f.DataQueue() {
 				continue
 			}
 			w = append(w, fmt.Sprintf("flows[%d].transport: %s changes the queue mac.queues.%s, in which %s of flows[%d] travels too: what it says (%s) holds for both; a dscp keeps them apart",

@@ -67,6 +67,9 @@ func TestWorkloadWarnings(t *testing.T) {
 	if got := warnings(t, mesh, "{pairs: [{src: n01, dst: n03}], transport: hop/arq}, {pairs: [{src: n01, dst: n03}], transport: tcp/reno}", radio); strings.Contains(got, "changes the queue") {
 		t.Errorf("Hop's data is in bk: %q", got)
 	}
+	if got := warnings(t, mesh, "{pairs: [{src: n01, dst: n03}], transport: udp/no-arq, workload: voip}, {pairs: [{src: n01, dst: n03}], transport: hop}", radio); !strings.Contains(got, "flows[0].transport: udp/no-arq changes the queue mac.queues.vo, in which the control frames and micro-blocks of hop of flows[1] travel") {
+		t.Errorf("Hop's control frames are in vo: %q", got)
+	}
 }
 
 // The messages of a trace that are never sent are told of.

@@ -28,7 +28,7 @@ type flow struct {
 	// complete at the destination.
 	cum      BlockID
 	sack     uint64
-	met      bool // destination: a first announcement has set cum
+	met      bool // a first announcement has set cum
 	hasLast  bool
 	lastID   BlockID
 	finished bool

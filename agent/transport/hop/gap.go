@@ -26,6 +26,24 @@ func (n *Node) knownBase(b *block) BlockID {
 	return max(b.base, b.f.cum)
 }
 
+// learnBase takes an announcement's word for what is acknowledged end to end, where
+// end-to-end BACKs pass by this node: the way back may be another. Copies of such blocks
+// are of no use to anybody. A first announcement may say anything, later ones are
+// believed up to a window (as at the destination, see follow).
+func (n *Node) learnBase(f *flow, base BlockID) {
+	if f.role != Relay || base <= f.cum || f.met && base-f.cum > MaxWindow {
+		f.met = true
+		return
+	}
+	f.met = true
+	f.merge(base, 0)
+	for i := len(f.blocks) - 1; i >= 0; i-- {
+		if b := f.blocks[i]; b.cached && b.id < base && b.tok == tokenNone {
+			n.free(b)
+		}
+	}
+}
+
 // tellAgain repeats the flow's end-to-end BACK towards a neighbour that has just shown,
 // by the base of its announcement, that it does not know all of it: what was said may
 // have met a link that was down. Not before what was said last has had its time.

@@ -12,6 +12,7 @@ func (n *Node) onAnnounce(now vtime.Time, from NodeID, m *message) {
 	}
 	f.used = now
 	b := f.find(m.block)
+	n.learnBase(f, m.ann.base)
 	if !f.delivered(m.block) {
 		n.tellAgain(now, f, m.ann.base)
 	}

@@ -113,7 +113,7 @@ func settle(row *store.Flow, s *plan.Scenario, a sides) {
 			row.Counters[c.Name] += c.Delta
 		}
 	}
-	if a.dst.Finished {
+	if complete(row, a.dst) {
 		row.CompletionS = store.Some(a.dst.FinishedAt.Seconds())
 	}
 	row.Status, row.Error = verdict(row, s, a)
@@ -149,10 +149,16 @@ func verdict(row *store.Flow, s *plan.Scenario, a sides) (store.FlowStatus, stri
 	if late != "" {
 		return store.FlowTimeout, late
 	}
-	if row.Size.OK && !a.dst.Finished {
+	if row.Size.OK && !complete(row, a.dst) {
 		return store.FlowTimeout, "not all of the " + strconv.FormatInt(row.Size.V, 10) + " bytes had arrived at the end"
 	}
 	return store.FlowOK, ""
+}
+
+// complete reports whether a flow with an end has arrived as a whole: a transport that
+// promises nothing end to end may end without all of it (hop/no-vbsyn).
+func complete(row *store.Flow, dst *proto.FlowResult) bool {
+	return dst.Finished && (!row.Size.OK || int64(dst.Total) >= row.Size.V)
 }
 
 func missing(a sides) string {

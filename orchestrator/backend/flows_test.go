@@ -112,6 +112,9 @@ func TestWhatMakesAFlowFail(t *testing.T) {
 	if f := collected(t, func(r []*proto.Results) { r[0].Flows[1].Finished = false }).Flows[1]; f.Status != store.FlowTimeout {
 		t.Errorf("an unfinished transfer has the status %s", f.Status)
 	}
+	if f := collected(t, func(r []*proto.Results) { r[0].Flows[1].Total-- }).Flows[1]; f.Status != store.FlowTimeout || f.CompletionS.OK {
+		t.Errorf("a transfer that ended without its last byte: %+v", f)
+	}
 	rec := collected(t, func(r []*proto.Results) { r[1].Flows[0].Flow = 9 })
 	if len(rec.Run.InvalidReasons) != 1 {
 		t.Errorf("a flow that nobody asked for: %v", rec.Run.InvalidReasons)

@@ -75,6 +75,12 @@ func examples() []*Figure {
 		Gains("gains", "tcp/cubic", Goodput, gains), Topology("topology", m), Topology("wired", wired), AirtimeBars("airtime", air),
 		CompletionTimes("times", times), Sweep("sweep", Goodput, "delay", panels),
 		Ratios("ratios", "sim / netns, goodput", 0.05, ratios),
+		CDF("delay", Delay, []Series{{Label: "hop", Values: []float64{0.002, 0.004, 0.1}, Open: []float64{0.1}}, {Label: "udp", Values: []float64{0.0015, 0.003}}}),
+		Lines("lines", 2, 3, []LinesPanel{
+			{"blocks in flight", []TimeLine{{"hop", 0, []float64{0, 1.5, math.NaN(), 4, 3.7}}}},
+			{"share lost", []TimeLine{{"udp", 2, []float64{0.01, 0.2, 0, 0.23, 0.1}}, {"udp/txop", 3, []float64{math.NaN(), 0.1}}}},
+			{"nothing", []TimeLine{{"hop", 0, []float64{0, 0}}}},
+		}),
 	}
 }
 

@@ -3,6 +3,7 @@ package render
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -55,6 +56,8 @@ func draw(ctx context.Context, set *dataset.Set, g *Group, nets []dataset.Topolo
 		ranked  []figure.Repeated
 		bands   []figure.Band
 		times   []figure.Times
+
+		binS, warmupS float64
 	)
 	for i := range g.Data.Series {
 		s := &g.Data.Series[i]
@@ -70,6 +73,7 @@ func draw(ctx context.Context, set *dataset.Set, g *Group, nets []dataset.Topolo
 			return err
 		}
 		bands = append(bands, band(b))
+		binS, warmupS = b.BinS, b.WarmupS
 	}
 	id := func(name string) string { return g.ID + "-" + name }
 	of, what := figure.Goodput, "goodput"
@@ -84,6 +88,11 @@ func draw(ctx context.Context, set *dataset.Set, g *Group, nets []dataset.Topolo
 		g.Figures = append(g.Figures, figure.CompletionTimes(id("completion-times"), times))
 	} else {
 		g.Figures = append(g.Figures, figure.Bands(id("goodput-time"), bands))
+		said, err := saidOverTime(ctx, set, g, id("said-time"), binS, warmupS)
+		if err != nil {
+			return err
+		}
+		g.Figures = append(g.Figures, said...)
 	}
 	g.Figures = append(g.Figures, delayFigures(g)...)
 	if gains := gains(g); len(gains) > 0 {
@@ -106,6 +115,35 @@ func draw(ctx context.Context, set *dataset.Set, g *Group, nets []dataset.Topolo
 	}
 	stamp(g.allFigures(), g.Data.Backend, set.Campaign.Quick)
 	return nil
+}
+
+// saidOverTime draws what Hop and UDP say of themselves; nothing where no series is
+// theirs.
+func saidOverTime(ctx context.Context, set *dataset.Set, g *Group, id string, binS, warmupS float64) ([]*figure.Figure, error) {
+	var panels []figure.LinesPanel
+	for i := range g.Data.Series {
+		p, err := set.ProgressOf(ctx, &g.Data.Series[i], binS)
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			continue
+		}
+		for _, l := range p.Lines {
+			k := slices.IndexFunc(panels, func(p figure.LinesPanel) bool { return p.Name == l.Name })
+			if k < 0 {
+				k = len(panels)
+				panels = append(panels, figure.LinesPanel{Name: l.Name})
+			}
+			panels[k].Lines = append(panels[k].Lines, figure.TimeLine{Label: p.Transport, Series: i, Values: l.Values})
+		}
+	}
+	if len(panels) == 0 {
+		return nil, nil
+	}
+	f := figure.Lines(id, binS, warmupS, panels)
+	f.Caption = fmt.Sprintf("Means over steps of %g s and over the flows of all repetitions; what the nodes of a flow say is added up. Grey: warm-up. Gaps are moments without samples.", binS)
+	return []*figure.Figure{f}, nil
 }
 
 // airtimeBars draws the airtime of the nodes; nil where no node has a radio.

@@ -122,6 +122,25 @@ func TestBundleRelayRestarts(t *testing.T) {
 	}
 }
 
+// TestBundleRelayFlaps: what is left of a relay's connection after it was switched off
+// and on says nothing, and above all not to a node that is off again.
+func TestBundleRelayFlaps(t *testing.T) {
+	wires := wired(0, 3, []Pipe{
+		wire(0, 1, pipe.Config{Rate: 10 * vtime.MbitPerSecond, Queue: pipe.Queue{Packets: 50}}),
+		wire(1, 2, pipe.Config{Rate: 1 * vtime.MbitPerSecond, Queue: pipe.Queue{Packets: 50}}),
+	})
+	l := newLab(t, nil, testMAC(), wires, bundleOf(2, func(f *proto.Flow) { f.Options.Bundle = &proto.Bundle{Size: 50_000} }))
+	for at, up := sec/20, false; at < 2*sec; at, up = at+sec/100, !up {
+		l.runTo(at)
+		l.net.SetNodeUp(at, 1, up)
+	}
+	l.net.SetNodeUp(2*sec, 1, true)
+	l.finish()
+	if dst := l.dst(0); dst.Error != nil || dst.Blocks < 10 {
+		t.Errorf("%+v", dst)
+	}
+}
+
 // TestBundleReproducible: equal seeds give equal runs, others do not.
 func TestBundleReproducible(t *testing.T) {
 	run := func(seed uint64) uint64 {

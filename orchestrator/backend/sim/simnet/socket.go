@@ -44,8 +44,12 @@ func (s *socket) Fire(now vtime.Time, _ uint64) {
 
 // flush sends what the connection has to send and keeps one event at or before
 // its deadline. An event that comes too early finds nothing to do and is set
-// again: deadlines mostly move back, and need no cancelling then.
+// again: deadlines mostly move back, and need no cancelling then. A socket that was
+// killed says nothing more.
 func (s *socket) flush(now vtime.Time) {
+	if s.dead {
+		return
+	}
 	for {
 		seg, ok := s.conn.Poll(now)
 		if !ok {

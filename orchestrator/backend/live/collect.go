@@ -4,6 +4,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,15 @@ func applyReadback(rec *store.RunRecord, node int, r *proto.Readback) {
 		}
 	}
 	f["interfaces"] = strings.Join(names, " ")
+	var programs []string
+	for _, s := range r.Flows {
+		if s.Program != "" && !slices.Contains(programs, s.Program) {
+			programs = append(programs, s.Program)
+		}
+	}
+	if len(programs) > 0 {
+		f["programs"] = strings.Join(programs, "; ")
+	}
 	if b := r.Bridge; b != nil {
 		f["bridge"] = fmt.Sprintf("%s over %s, %d static entries", b.Name, strings.Join(b.Ports, " "), b.Forward)
 	}

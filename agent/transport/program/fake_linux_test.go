@@ -152,13 +152,6 @@ func fakeIperf3() int {
 	case "misled":
 		fmt.Fprintln(os.Stderr, "iperf3: parameter error - unrecognised option")
 		return 1
-	case "floods":
-		block := []byte(strings.Repeat(" ", 1<<20))
-		for {
-			if _, err := os.Stdout.Write(block); err != nil {
-				return 1
-			}
-		}
 	case "leaves last":
 		<-stop
 		fmt.Println(strings.Replace(fakeReport(200*time.Millisecond, 1, "interrupt"), `"sum_received"`, `"other"`, 1))
@@ -181,13 +174,6 @@ var userPrograms = map[string]func() int{
 	"exec-back":        func() int { fmt.Println("{\"bytes\": 10}\n{\"bytes\": 9}"); <-asked(); return 0 },
 	"exec-boasts":      func() int { fmt.Println(`{"bytes": 9000000000000}`); <-asked(); return 0 },
 	"exec-future":      func() int { fmt.Println(`{"bytes": 1, "t": 90000000000}`); <-asked(); return 0 },
-	"exec-floods": func() int {
-		for i := 0; ; i++ {
-			if _, err := fmt.Println(strings.Repeat(" ", 60_000) + `{"bytes": 1}`); err != nil {
-				return 1
-			}
-		}
-	},
 	"exec-stubborn": func() int {
 		fmt.Println(`{"bytes": 1, "stubborn": 1}`)
 		for range asked() {

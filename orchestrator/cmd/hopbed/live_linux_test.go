@@ -114,3 +114,52 @@ func TestRunOnBothBackEnds(t *testing.T) {
 	says(t, string(b), "Comparison: tiny: sim / netns", "Campaign 1: tiny on sim", "Campaign 2: tiny on netns")
 	nothingLeft(t, dir)
 }
+
+// Programs of others as transports: iperf3, and one of the user's own beside the
+// experiment file.
+func TestProgramsOnNamespaces(t *testing.T) {
+	testenv.Need(t, testenv.Program("iperf3"), testenv.Program("python3"))
+	dir := liveLab(t)
+	write(t, filepath.Join(dir, "p.py"), `import json, os, socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+port = int(os.environ["HOPBED_PORT"])
+if os.environ["HOPBED_SIDE"] == "send":
+    import time
+    while True:
+        s.sendto(bytes(1000), (os.environ["HOPBED_DST"], port))
+        time.sleep(0.01)
+s.bind((os.environ["HOPBED_ADDR"], port))
+total = 0
+while True:
+    print(json.dumps({"bytes": total, "calls": total // 1000}), flush=True)
+    total += len(s.recv(2000))
+`)
+	text := strings.Replace(tiny, "[hop, tcp/cubic]", "[iperf3/cubic, iperf3/udp, exec]", 1)
+	text = strings.Replace(text, "transports: {", "transports: {iperf: {rate: 1mbit}, exec: {send: [python3, p.py], receive: [python3, p.py]}, ", 1)
+	write(t, filepath.Join(dir, "f.yaml"), strings.Replace(text, "duration: 1500ms", "duration: 4s", 1))
+	status, _, stderr := hopbed(t, dir, "run", "f.yaml")
+	if status != exitOK && status != exitNotValid {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	st := reading(t, filepath.Join(dir, "results.db"))
+	defer st.Close()
+	seen := map[string]bool{}
+	for _, r := range runsIn(t, filepath.Join(dir, "results.db")) {
+		flows, err := st.Flows(t.Context(), store.Filter{RunIDs: []int64{r.ID}})
+		if err != nil || len(flows) != 1 {
+			t.Fatalf("%s: %d flows, %v", r.Transport, len(flows), err)
+		}
+		if f := flows[0]; f.Status == store.FlowFailed || f.Bytes == 0 || f.RetransBytes.OK || r.Transport == "exec" && f.Counters["calls"] == 0 || r.Transport == "iperf3/udp" && f.Counters["datagrams_expected"] == 0 {
+			t.Errorf("%s: %+v", r.Transport, f)
+		}
+		nodes, err := st.Nodes(t.Context(), store.Filter{RunIDs: []int64{r.ID}})
+		if err != nil || strings.Contains(nodes[0].Facts["programs"], "iperf 3.") == (r.Transport == "exec") {
+			t.Errorf("%s: the facts of %s say %q, %v", r.Transport, nodes[0].Name, nodes[0].Facts["programs"], err)
+		}
+		seen[r.Transport] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("ran %v", seen)
+	}
+	nothingLeft(t, dir)
+}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/route"
@@ -30,6 +31,8 @@ type order struct {
 	Sink  *sink   `json:"sink,omitempty"`
 	Send  *source `json:"send,omitempty"`
 	Count bool    `json:"count,omitempty"`
+
+	Hop *hopOrder `json:"hop,omitempty"`
 }
 
 type setUp struct {
@@ -57,6 +60,10 @@ type answer struct {
 	Greeting bool   `json:"greeting,omitempty"`
 	Received uint64 `json:"received"` // payload bytes since the start
 	Failed   string `json:"failed,omitempty"`
+
+	CPU    time.Duration `json:"cpu,omitempty"` // processor time of the process, or of the program that ended
+	Note   string        `json:"note,omitempty"`
+	Output string        `json:"output,omitempty"`
 }
 
 // payload of a UDP packet that is 1500 bytes long at the IP layer.
@@ -70,12 +77,16 @@ func NodeMain() int {
 		return 1
 	}
 	in := bufio.NewScanner(os.Stdin)
-	in.Buffer(nil, 1<<20)
+	in.Buffer(nil, 1<<20) // orders are short; answers may hold a program's output
 	for in.Scan() {
 		var o order
-		a := answer{}
+		a := answer{CPU: processorTime(unix.RUSAGE_SELF)}
 		err := json.Unmarshal(in.Bytes(), &o)
-		if err == nil {
+		switch {
+		case err != nil:
+		case o.Hop != nil:
+			err = g.obeyHop(o.Hop, &a)
+		default:
 			err = g.obey(&o)
 		}
 		if err != nil {
@@ -96,6 +107,7 @@ type generator struct {
 	received atomic.Uint64
 	failed   atomic.Value // string: the first failure of a flow
 	once     sync.Once
+	hop      hopEnd
 }
 
 func (g *generator) obey(o *order) error {

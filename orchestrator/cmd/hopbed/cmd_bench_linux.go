@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,7 +16,7 @@ import (
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "measure what this machine can emulate",
+		Usage: "measure what this machine can emulate, and what Hop carries on it",
 		Subcommands: []*cli.Command{
 			{
 				Name: "medium", Usage: "frames per second and lateness of the live medium, cells of two nodes, a mesh of TCP flows and wired pairs",
@@ -42,6 +43,26 @@ func benchCommand() *cli.Command {
 					}
 					return withLab(c.Context, func(lab bench.Common) error {
 						_, err := bench.Medium(c.Context, c.App.Writer, bench.MediumOptions{Common: lab, Cells: cells, Mesh: mesh, Wires: wires})
+						return err
+					})
+				},
+			},
+			{
+				Name: "hop", Usage: "what Hop carries over a veth pair between two namespaces, beside TCP and UDP of iperf3",
+				Flags: []cli.Flag{
+					&cli.DurationFlag{Name: "span", Usage: "measure each flow for `TIME`", Value: 5 * time.Second},
+					&cli.IntFlag{Name: "repeat", Usage: "rounds, `N`", Value: 1},
+				},
+				Action: func(c *cli.Context) error {
+					span, repeat := c.Duration("span"), c.Int("repeat")
+					switch {
+					case span < time.Second || span > 10*time.Minute:
+						return usagef("--span %v: want 1s to 10m", span)
+					case repeat < 1 || repeat > 100:
+						return usagef("--repeat %d: want 1 to 100", repeat)
+					}
+					return withLab(c.Context, func(lab bench.Common) error {
+						_, err := bench.Hop(c.Context, c.App.Writer, bench.HopOptions{Common: lab, Span: span, Repeat: repeat})
 						return err
 					})
 				},

@@ -6,11 +6,16 @@ import (
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
+// deadAir is how long nothing is heard of a call before it counts as one that failed.
+const deadAir = vtime.Second
+
 // judgeVoice says how a listener would judge a flow of speech, whose messages are
 // given in the order in which they were sent: by the adaptive playout buffer,
 // which has the warm-up to find the delay of the path. Only what was sent from the
 // moment from on counts, and what was to be played by the end, when packets that
-// are on their way are given up.
+// are on their way are given up. A call of which nothing was to be played by then,
+// though somebody has spoken for deadAir, is as bad as one of which all is lost: to
+// leave it without a rating would leave the worst calls out of every mean.
 func judgeVoice(row *store.Flow, codec string, messages []store.Message, from, end int64) {
 	c, ok := voice.CodecOf(codec)
 	if !ok {
@@ -28,6 +33,12 @@ func judgeVoice(row *store.Flow, codec string, messages []store.Message, from, e
 	due := len(played)
 	for due > begin && packets[due-1].Sent.Add(played[due-1].Delay) > vtime.Time(end)*vtime.Time(vtime.Microsecond) {
 		due--
+	}
+	if due == begin && begin < len(packets) && packets[begin].Sent.Add(deadAir) <= vtime.Time(end)*vtime.Time(vtime.Microsecond) {
+		due = len(packets)
+		for i := range played[begin:] {
+			played[begin+i].Fate = voice.Lost
+		}
 	}
 	s, ok := c.Rate(played[begin:due])
 	if !ok {

@@ -43,8 +43,11 @@ func pointWarnings(c *spec.Config) []string {
 			n = len(g.Pairs.Listed)
 		}
 		flows += n
-		if g.Transport.Family() == spec.FamilyHop {
-			w = append(w, hopWarnings(c, flows)...)
+		switch g.Transport.Family() {
+		case spec.FamilyHop:
+			w = append(w, hopWarnings(c, &g, flows)...)
+		case spec.FamilyBundle:
+			w = append(w, bundleWarnings(c, &g, flows)...)
 		}
 	}
 	w = append(w, flowWarnings(c)...)
@@ -59,12 +62,27 @@ func pointWarnings(c *spec.Config) []string {
 	return w
 }
 
+// bundleWarnings compares the size of a bundle with what a flow can hope to carry: it
+// arrives whole or not at all.
+func bundleWarnings(c *spec.Config, g *spec.Flow, flows int) []string {
+	share := bottleneck(c) / vtime.BitRate(max(1, flows))
+	if share <= 0 || g.Workload.Kind != spec.Continual {
+		return nil
+	}
+	t := share.TxTime(c.Transports.Bundle.Bundle)
+	if t <= c.Duration/4 {
+		return nil
+	}
+	return []string{fmt.Sprintf("transports.bundle.bundle: %v takes %.0f s a hop at an equal share of %v, a large part of the measured %v, and only whole bundles are counted: use smaller bundles or a longer run for conclusions",
+		c.Transports.Bundle.Bundle, t.Seconds(), share, c.Duration)}
+}
+
 // hopWarnings compares the block size with what a flow can hope to carry: a
 // block that takes a large part of the run makes goodput a matter of luck.
-func hopWarnings(c *spec.Config, flows int) []string {
+func hopWarnings(c *spec.Config, g *spec.Flow, flows int) []string {
 	var w []string
 	share := bottleneck(c) / vtime.BitRate(max(1, flows))
-	if share > 0 {
+	if share > 0 && (g.Workload.Kind == spec.Continual || g.Workload.Kind == spec.Sized) {
 		if t := share.TxTime(c.Transports.Hop.Block); t > c.Duration/4 {
 			w = append(w, fmt.Sprintf("transports.hop.block: %v takes %.0f s at an equal share of %v, a large part of the measured %v: partial blocks are counted, but use a smaller block or a longer run for conclusions",
 				c.Transports.Hop.Block, t.Seconds(), share, c.Duration))

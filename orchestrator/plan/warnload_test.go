@@ -72,6 +72,27 @@ func TestWorkloadWarnings(t *testing.T) {
 	}
 }
 
+// Blocks and bundles that take a large part of the run are told of, where the
+// workload fills them.
+func TestSizesBesideTheRun(t *testing.T) {
+	wire := wire + "rate: 1mbit, queue: {packets: 100}}]}"
+	for transport, want := range map[string]string{
+		"hop":         "transports.hop.block: 1MiB takes 8 s at an equal share of 1mbit, a large part of the measured 20s",
+		"bundle/reno": "transports.bundle.bundle: 1MiB takes 8 s a hop at an equal share of 1mbit, a large part of the measured 20s, and only whole bundles are counted",
+	} {
+		flow := "{pairs: [{src: a, dst: b}], transport: " + transport
+		if got := warnings(t, wire, flow+"}", ""); !strings.Contains(got, want) {
+			t.Errorf("%s: %q", transport, got)
+		}
+		if got := warnings(t, wire, flow+", workload: voip}", ""); strings.Contains(got, "large part") {
+			t.Errorf("%s, a call: %q", transport, got)
+		}
+		if got := warnings(t, wire, flow+"}", "transports: {hop: {block: 64KiB}, bundle: {bundle: 64KiB}}\n"); strings.Contains(got, "large part") {
+			t.Errorf("%s, small: %q", transport, got)
+		}
+	}
+}
+
 // The messages of a trace that are never sent are told of.
 func TestTraceBeyondTheEnd(t *testing.T) {
 	read := func(string) ([]byte, error) {

@@ -29,9 +29,10 @@ func (n *Node) knownBase(b *block) BlockID {
 // learnBase takes an announcement's word for what is acknowledged end to end, where
 // end-to-end BACKs pass by this node: the way back may be another. Copies of such blocks
 // are of no use to anybody. A first announcement may say anything, later ones are
-// believed up to a window (as at the destination, see follow).
+// believed up to a window (as at the destination, see follow). Without end-to-end
+// acknowledgements the base says no such thing (see announcedBase).
 func (n *Node) learnBase(f *flow, base BlockID) {
-	if f.role != Relay || base <= f.cum || f.met && base-f.cum > MaxWindow {
+	if n.cfg.NoVirtual || f.role != Relay || base <= f.cum || f.met && base-f.cum > MaxWindow {
 		f.met = true
 		return
 	}

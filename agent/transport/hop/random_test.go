@@ -59,7 +59,11 @@ func randomOptions(r *rand.Rand, flips bool) worldOptions {
 // block arrives exactly once and intact (testApp), the invariants hold after
 // every event, and all flows finish within a bound once the links are back.
 func TestRandomNetworks(t *testing.T) {
+	run := []uint64{2256, 2528, 3628} // found mistakes
 	for seed := range uint64(*seeds) {
+		run = append(run, seed)
+	}
+	for _, seed := range run {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 77))
 			cfg := randomConfig(r)

@@ -2,7 +2,6 @@ package wifi
 
 import (
 	"math"
-	"math/bits"
 
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -17,30 +16,21 @@ import (
 // never is a bound below every sum of powers.
 const never = -1
 
-// batch is the number of hearers that one word has bits for.
-const batch = 64
-
 // spread lets a signal begin at every receiver within reach. First it ends the
 // segment of constant interference that the reception there, if any, is in.
 func (m *Medium) spread(sig *signal, now vtime.Time) {
-	all := m.hearers[sig.src][sig.shape.kind]
-	for from := 0; from < len(all); from += batch {
-		hearers := all[from:min(from+batch, len(all))]
-		for acts := add(hearers, now); acts != 0; {
-			k := bits.LeadingZeros64(acts)
-			acts &^= 1 << 63 >> k
-			k -= batch - len(hearers)
-			m.begin(sig, &hearers[k], from+k, now)
-		}
+	hearers := m.hearers[sig.src][sig.shape.kind]
+	for _, k := range m.acts[:add(hearers, m.acts, now)] {
+		m.begin(sig, &hearers[k], k, now)
 	}
 	if sig.dst >= 0 && m.receivers[sig.dst].from != sig.src {
 		m.missed(sig)
 	}
 }
 
-// add adds a signal to the sums of its hearers, and returns those that have something
-// to do as a set: the last one is bit 0.
-func add(hearers []hearer, now vtime.Time) (acts uint64) {
+// add adds a signal to the sums of its hearers, writes to acts which of them have
+// something to do, and returns their number.
+func add(hearers []hearer, acts []int32, now vtime.Time) (n int) {
 	for k := range hearers {
 		h := &hearers[k]
 		r := h.receiver
@@ -49,18 +39,19 @@ func add(hearers []hearer, now vtime.Time) (acts uint64) {
 		// The sign is that of: other > limit, or other <= bound and power >= least,
 		// or sensed >= high. No difference overflows: what is compared is -1 or more.
 		act := (r.limit - other) | ^((h.bound - other) | (h.power - r.least)) | ^(sensed - r.high)
-		acts += acts + uint64(act)>>63
+		acts[n] = int32(k)
+		n += int(uint64(act) >> 63)
 		since := r.since // which begin ends
 		if act >= 0 {
 			since = now
 		}
 		r.since = since
 	}
-	return acts
+	return n
 }
 
 // subtract takes a signal out of the sums, as add adds it.
-func subtract(hearers []hearer, src int32, now vtime.Time) (acts uint64) {
+func subtract(hearers []hearer, acts []int32, src int32, now vtime.Time) (n int) {
 	for k := range hearers {
 		h := &hearers[k]
 		r := h.receiver
@@ -68,31 +59,37 @@ func subtract(hearers []hearer, src int32, now vtime.Time) (acts uint64) {
 		r.energy, r.sensed = other-h.power, sensed
 		// The sign is that of: other > limit, or from = src, or sensed < low.
 		act := (r.limit - other) | (int64(uint32(r.from^src)) - 1) | (sensed - r.low)
-		acts += acts + uint64(act)>>63
+		acts[n] = int32(k)
+		n += int(uint64(act) >> 63)
 		since := r.since
 		if act >= 0 {
 			since = now
 		}
 		r.since = since
 	}
-	return acts
+	return n
 }
 
 // begin lets a signal, whose power is in the sums already, begin at its k-th hearer.
-func (m *Medium) begin(sig *signal, h *hearer, k int, now vtime.Time) {
+func (m *Medium) begin(sig *signal, h *hearer, k int32, now vtime.Time) {
 	r := h.receiver
 	other := r.energy - h.power
-	m.endSegment(r, other, now)
-	m.disturb(r)
-	if other <= h.bound && h.power >= r.least && (!r.locked() || m.takes(h, other, now)) {
+	if other > r.limit {
+		m.addSegment(r, other-r.power, now)
+	}
+	r.since = now
+	if m.ch.threshold {
+		m.disturb(r)
+	}
+	switch {
+	case other <= h.bound && h.power >= r.least && (!r.locked() || m.takes(h, other, now)):
 		m.lock(sig, h, k, other, now)
-		if !r.busy {
-			m.turnBusy(r, now)
-		}
+	case r.sensed >= r.high:
+		r.low = m.ch.senseAt
+	default:
 		return
 	}
-	if !r.busy && r.sensed >= m.ch.senseAt {
-		r.low = m.ch.senseAt
+	if !r.busy {
 		m.turnBusy(r, now)
 	}
 }
@@ -112,26 +109,23 @@ func (m *Medium) missed(sig *signal) {
 // in the order of the nodes: they set timers, and equal times fire in the order in
 // which they were set.
 func (m *Medium) fade(sig *signal, now vtime.Time) {
-	all := m.hearers[sig.src][sig.shape.kind]
-	for from := 0; from < len(all); from += batch {
-		hearers := all[from:min(from+batch, len(all))]
-		for acts := subtract(hearers, sig.src, now); acts != 0; {
-			k := bits.LeadingZeros64(acts)
-			acts &^= 1 << 63 >> k
-			k -= batch - len(hearers)
-			m.end(sig, &hearers[k], from+k, now)
-		}
+	hearers := m.hearers[sig.src][sig.shape.kind]
+	for _, k := range m.acts[:subtract(hearers, m.acts, sig.src, now)] {
+		m.end(sig, &hearers[k], k, now)
 	}
 }
 
 // end lets a signal, whose power is no longer in the sums, end at its k-th hearer.
-func (m *Medium) end(sig *signal, h *hearer, k int, now vtime.Time) {
+func (m *Medium) end(sig *signal, h *hearer, k int32, now vtime.Time) {
 	r := h.receiver
-	m.endSegment(r, r.energy+h.power, now)
-	if r.from == sig.src {
-		m.rxEnd(&m.stations[r.id], sig, k, now)
+	if energy := r.energy + h.power; energy > r.limit {
+		m.addSegment(r, energy-r.power, now)
 	}
-	if r.busy && !m.hears(r) {
+	r.since = now
+	if r.from == sig.src {
+		m.rxEnd(&m.stations[r.id], sig, int(k), now)
+	}
+	if r.sensed < r.low {
 		m.turnIdle(r, now)
 	}
 }
@@ -148,7 +142,7 @@ func (m *Medium) endSegment(r *receiver, energy int64, now vtime.Time) {
 // disturb notes, in the threshold models, that a signal began during a reception. Its
 // power is in the sum.
 func (m *Medium) disturb(r *receiver) {
-	if m.ch.threshold && r.locked() && !m.ch.captures(r.power, r.energy-r.power) {
+	if r.locked() && !m.ch.captures(r.power, r.energy-r.power) {
 		r.bad = true
 	}
 }

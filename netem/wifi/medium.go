@@ -22,6 +22,7 @@ type Medium struct {
 	hearers   [][numShape][]hearer // parallel to ch.links
 	alone     [][numShape][]alone  // parallel to ch.links
 	cut       map[[2]int]bool      // pairs, the smaller node first, whose link is down; nil: none ever was
+	acts      []int32              // of spread and fade: hearers that have something to do
 	active    []*station           // stations with a timer, and some that had one
 	calls     []call               // upcalls of the current event
 	flushing  bool
@@ -64,6 +65,11 @@ func NewMedium(eng *des.Engine, seed uint64, ch *Channel, macs []MAC, sink Sink)
 	}
 	m := &Medium{eng: eng, ch: ch, seed: seed, sink: sink,
 		stations: make([]station, ch.n), receivers: make([]receiver, ch.n), links: make([][]linkState, ch.n), hearers: make([][numShape][]hearer, ch.n), alone: make([][numShape][]alone, ch.n)}
+	most := 0
+	for i := range ch.links {
+		most = max(most, len(ch.links[i]))
+	}
+	m.acts = make([]int32, most)
 	m.void.from, m.void.limit = -1, math.MaxInt64
 	m.setBounds(&m.void)
 	m.void.high = math.MaxInt64

@@ -36,9 +36,9 @@ func (m *Medium) takes(h *hearer, other int64, now vtime.Time) bool {
 }
 
 // lock begins the reception of the signal at its k-th hearer.
-func (m *Medium) lock(sig *signal, h *hearer, k int, other int64, now vtime.Time) {
+func (m *Medium) lock(sig *signal, h *hearer, k int32, other int64, now vtime.Time) {
 	r := h.receiver
-	r.power, r.since, r.from, r.link = h.power, now, sig.src, int32(k)
+	r.power, r.since, r.from, r.link = h.power, now, sig.src, k
 	r.lnHeader, r.lnPayload, r.lockedAt, r.rxSince = 0, 0, now, now
 	r.interfered, r.bad = other > 0, false
 	r.limit, r.low, r.least = h.limit, never, h.power+1
@@ -111,12 +111,10 @@ func (m *Medium) addSegment(r *receiver, other int64, now vtime.Time) {
 	}
 }
 
-// survives draws whether bits with the success probability e^ln were right.
+// survives draws whether bits with the success probability e^ln, which is below 1, were
+// right.
 func (s *station) survives(ln float64) bool {
-	switch {
-	case ln == 0:
-		return true
-	case ln < hopeless:
+	if ln < hopeless {
 		return false
 	}
 	return fmath.BelowExp(s.errors.Float64(), ln)
@@ -135,9 +133,9 @@ func (m *Medium) judge(s *station, sig *signal, k int) rxResult {
 		return rxOK
 	}
 	switch {
-	case !s.survives(s.lnHeader):
+	case s.lnHeader != 0 && !s.survives(s.lnHeader):
 		return rxSilent
-	case sig.truncated || !s.survives(s.lnPayload):
+	case sig.truncated || s.lnPayload != 0 && !s.survives(s.lnPayload):
 		return rxError
 	}
 	return rxOK

@@ -137,7 +137,9 @@ func (m *Medium) appear(sig *signal, k int, now vtime.Time) {
 	r.energy += h.power
 	r.sensed += h.sense
 	r.interfered = true
-	m.disturb(r)
+	if m.ch.threshold {
+		m.disturb(r)
+	}
 	m.sense(&m.stations[r.id], now)
 	m.setBounds(r)
 }

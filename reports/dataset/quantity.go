@@ -20,11 +20,20 @@ const (
 	QuantityTimeouts       Quantity = "timeouts"            // retransmission time-outs per flow and minute
 	QuantityFrames         Quantity = "data_frames"         // Hop's, of all nodes, repeats included
 	QuantityJainIndex      Quantity = "jain"                // over the flows' goodputs
-	QuantityDelayMedian    Quantity = "delay_p50"           // of the delivered messages, s
-	QuantityDelayTail      Quantity = "delay_p95"           // 95 % quantile of the same, s
 	QuantityMessagesLost   Quantity = "messages_lost"       // share of the messages that were not delivered
 	QuantityRFactor        Quantity = "r_factor"            // median over the flows of speech
 )
+
+// MessageWorkloads are the workloads whose messages have delays: what a message is
+// differs, so that each is compared by itself.
+var MessageWorkloads = []string{"poisson", "trace", "voip", "web"}
+
+// QuantityDelayMedian and QuantityDelayTail are the median and the 95 % quantile of
+// the delays of a workload's delivered messages, s.
+func QuantityDelayMedian(workload string) Quantity { return Quantity("delay_p50_" + workload) }
+
+// QuantityDelayTail: see QuantityDelayMedian.
+func QuantityDelayTail(workload string) Quantity { return Quantity("delay_p95_" + workload) }
 
 // segmentBytes turns repeated bytes into segments, on which a ratio's error
 // depends: the payload of a full segment without options over Ethernet's MTU.
@@ -34,7 +43,9 @@ const segmentBytes = 1460
 // there.
 type repValues struct {
 	goodput, completion, retrans, rtt, timeouts, frames, jain float64
-	delayMedian, delayTail, messagesLost, rFactor             float64
+	messagesLost, rFactor                                     float64
+
+	delays map[string][2]float64 // median and 95 % quantile by workload
 
 	segmentsAgain, minuteTimeouts count
 }
@@ -42,14 +53,17 @@ type repValues struct {
 // count is a number of events and what they are counted over.
 type count struct{ events, exposure float64 }
 
-// quantities is the table of what is compared.
-var quantities = []struct {
+// compared is one line of the table of what is compared.
+type compared struct {
 	quantity   Quantity
 	value      func(*repValues) float64
 	count      func(*repValues) count // nil where the value is no count
 	ratio      bool
 	difference bool
-}{
+}
+
+// quantities is the table of what is compared.
+var quantities = append(append([]compared{
 	{QuantityGoodput, func(v *repValues) float64 { return v.goodput }, nil, true, false},
 	{QuantityCompletionTime, func(v *repValues) float64 { return v.completion }, nil, true, false},
 	{QuantityRetransmitted, func(v *repValues) float64 { return v.retrans }, func(v *repValues) count { return v.segmentsAgain }, true, false},
@@ -57,10 +71,24 @@ var quantities = []struct {
 	{QuantityTimeouts, func(v *repValues) float64 { return v.timeouts }, func(v *repValues) count { return v.minuteTimeouts }, true, true},
 	{QuantityFrames, func(v *repValues) float64 { return v.frames }, nil, true, false},
 	{QuantityJainIndex, func(v *repValues) float64 { return v.jain }, nil, false, true},
-	{QuantityDelayMedian, func(v *repValues) float64 { return v.delayMedian }, nil, true, false},
-	{QuantityDelayTail, func(v *repValues) float64 { return v.delayTail }, nil, true, false},
+}, delayQuantities()...), []compared{
 	{QuantityMessagesLost, func(v *repValues) float64 { return v.messagesLost }, nil, false, true},
 	{QuantityRFactor, func(v *repValues) float64 { return v.rFactor }, nil, false, true},
+}...)
+
+func delayQuantities() (out []compared) {
+	of := func(workload string, i int) func(*repValues) float64 {
+		return func(v *repValues) float64 {
+			if d, ok := v.delays[workload]; ok {
+				return d[i]
+			}
+			return math.NaN()
+		}
+	}
+	for _, w := range MessageWorkloads {
+		out = append(out, compared{QuantityDelayMedian(w), of(w, 0), nil, true, false}, compared{QuantityDelayTail(w), of(w, 1), nil, true, false})
+	}
+	return out
 }
 
 // hasTCP tells transports whose sources report what TCP reports of itself.
@@ -72,7 +100,7 @@ func hasTCP(transport string) bool {
 // measure takes the quantities of a repetition.
 func (s *Set) measure(ctx context.Context, transport string, r *Rep) (*repValues, error) {
 	nan := math.NaN()
-	v := &repValues{goodput: nan, completion: nan, retrans: nan, rtt: nan, timeouts: nan, frames: nan, jain: nan, delayMedian: nan, delayTail: nan, messagesLost: nan, rFactor: nan}
+	v := &repValues{goodput: nan, completion: nan, retrans: nan, rtt: nan, timeouts: nan, frames: nan, jain: nan, messagesLost: nan, rFactor: nan}
 	if len(r.Flows) == 0 {
 		return v, nil
 	}
@@ -136,21 +164,21 @@ func (s *Set) messages(ctx context.Context, r *Rep, v *repValues) error {
 	if err != nil {
 		return err
 	}
-	var delays, speech []float64
-	lost := 0
+	var speech []float64
+	n, lost := 0, 0
+	v.delays = map[string][2]float64{}
 	for i := range all {
 		for _, d := range all[i].Reps {
-			delays, lost = append(delays, d.Delivered...), lost+d.Lost
+			n, lost = n+len(d.Delivered)+d.Lost, lost+d.Lost
+			if len(d.Delivered) > 0 {
+				v.delays[all[i].Workload] = [2]float64{stats.Quantile(d.Delivered, 0.5), stats.Quantile(d.Delivered, 0.95)}
+			}
 			if d.Speech != nil {
 				speech = append(speech, d.Speech.RFactor)
 			}
 		}
 	}
-	if len(delays) > 0 {
-		sorted := stats.Sorted(delays)
-		v.delayMedian, v.delayTail = stats.Quantile(sorted, 0.5), stats.Quantile(sorted, 0.95)
-	}
-	if n := lost + len(delays); n > 0 {
+	if n > 0 {
 		v.messagesLost = float64(lost) / float64(n)
 	}
 	if len(speech) > 0 {

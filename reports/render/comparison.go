@@ -21,7 +21,11 @@ type Comparison struct {
 // NewComparison prepares a comparison for a report.
 func NewComparison(id string, c *dataset.Comparison) Comparison {
 	out := Comparison{ID: id, Data: c}
-	for _, q := range []dataset.Quantity{dataset.QuantityGoodput, dataset.QuantityCompletionTime, dataset.QuantityRetransmitted, dataset.QuantityRTT, dataset.QuantityFrames, dataset.QuantityDelayMedian} {
+	drawn := []dataset.Quantity{dataset.QuantityGoodput, dataset.QuantityCompletionTime, dataset.QuantityRetransmitted, dataset.QuantityRTT, dataset.QuantityFrames}
+	for _, w := range dataset.MessageWorkloads {
+		drawn = append(drawn, dataset.QuantityDelayMedian(w))
+	}
+	for _, q := range drawn {
 		if f := out.figure(q); f != nil {
 			out.Figures = append(out.Figures, f)
 		}

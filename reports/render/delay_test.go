@@ -102,14 +102,14 @@ func TestMessagesOnTwoBackEnds(t *testing.T) {
 	a.Backend, b.Factor = "sim", 0.5
 	r := build(t, Options{Version: "v0.0.0-test"}, a, b)
 	md := written(t, r)["md"]
-	for _, want := range []string{"Median delay of messages: sim / netns", "95 % quantile of the delay of messages", "Share of messages that were not delivered", "R of speech (ITU-T G.107)"} {
+	for _, want := range []string{"Median delay of packets (voip): sim / netns", "95 % quantile of the delay of packets (voip)", "Share of messages that were not delivered", "R of speech (ITU-T G.107)"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the comparison does not say %q", want)
 		}
 	}
 	c := r.Comparisons[0].Data
 	for i := range c.Points {
-		if k := c.Points[i].Find("delay_p50"); k == nil || math.Abs(k.Ratio.Value-0.5) > 0.02 {
+		if k := c.Points[i].Find("delay_p50_voip"); k == nil || math.Abs(k.Ratio.Value-0.5) > 0.02 {
 			t.Errorf("%s: %+v", c.Points[i].Name(), k)
 		}
 	}

@@ -14,11 +14,7 @@ import (
 )
 
 // quantityWords are how the quantities of a comparison are called and written.
-var quantityWords = map[dataset.Quantity]struct {
-	short, title string
-	unit         string // of JSON's values
-	format       func(float64) string
-}{
+var quantityWords = withDelays(map[dataset.Quantity]quantityWord{
 	dataset.QuantityGoodput:        {"goodput", "Goodput of all flows, over the measured interval", "bps", rate},
 	dataset.QuantityCompletionTime: {"completion time", "Completion time, mean over flows", "s", figure.Seconds},
 	dataset.QuantityRetransmitted:  {"sent again", "Share of bytes that were sent again", "share", finePercent},
@@ -26,10 +22,24 @@ var quantityWords = map[dataset.Quantity]struct {
 	dataset.QuantityTimeouts:       {"time-outs", "Retransmission time-outs per flow and minute", "per_minute", significant},
 	dataset.QuantityFrames:         {"data frames", "Data frames that Hop sent, repeats included", "frames", significant},
 	dataset.QuantityJainIndex:      {"Jain's index", "Jain's index of the flows' goodputs", "index", func(v float64) string { return decimals(v, 3) }},
-	dataset.QuantityDelayMedian:    {"median delay", "Median delay of messages", "s", figure.Seconds},
-	dataset.QuantityDelayTail:      {"95 % delay", "95 % quantile of the delay of messages", "s", figure.Seconds},
 	dataset.QuantityMessagesLost:   {"messages lost", "Share of messages that were not delivered", "share", finePercent},
 	dataset.QuantityRFactor:        {"R", "R of speech (ITU-T G.107)", "index", func(v float64) string { return decimals(v, 1) }},
+})
+
+type quantityWord struct {
+	short, title string
+	unit         string // of JSON's values
+	format       func(float64) string
+}
+
+// withDelays adds the delays of each workload of messages.
+func withDelays(words map[dataset.Quantity]quantityWord) map[dataset.Quantity]quantityWord {
+	for _, w := range dataset.MessageWorkloads {
+		of := messageNoun(w) + "s (" + w + ")"
+		words[dataset.QuantityDelayMedian(w)] = quantityWord{"median delay, " + w, "Median delay of " + of, "s", figure.Seconds}
+		words[dataset.QuantityDelayTail(w)] = quantityWord{"95 % delay, " + w, "95 % quantile of the delay of " + of, "s", figure.Seconds}
+	}
+	return words
 }
 
 // finePercent has the digits that small shares need.

@@ -143,7 +143,7 @@ func (c *Config) complete() (netip.AddrPort, error) {
 	}{
 		{"ReadBuffer", &c.ReadBuffer, defaultBuffer, 1 << 30},
 		{"WriteBuffer", &c.WriteBuffer, defaultBuffer, 1 << 30},
-		{"UnreadLimit", &c.UnreadLimit, defaultUnread, 1 << 40},
+		{"UnreadLimit", &c.UnreadLimit, defaultUnread, 1 << 30},
 		{"Streams", &c.Streams, defaultStreams, 1 << 18},
 		{"SocketBuffer", &c.SocketBuffer, defaultSocketBuffer, 1 << 30},
 	} {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,4 +151,45 @@ func TestHopUsage(t *testing.T) {
 	if status, stdout, _ := hopbed(t, dir, "hop", "--help"); status != exitOK || !strings.Contains(stdout, "hopbed hop send report.pdf") {
 		t.Errorf("--help: status %d: %s", status, stdout)
 	}
+}
+
+// Ctrl-C ends a transfer at once; what has come is kept for the next attempt.
+func TestHopSendIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	big := filepath.Join(dir, "big")
+	if err := os.WriteFile(big, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(big, 8<<30); err != nil { // sparse
+		t.Skip("no sparse files here:", err)
+	}
+	in := filepath.Join(dir, "in")
+	if err := os.Mkdir(in, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	there := startHop(t, "hop", "daemon", "--id", "7", "--listen", "127.0.0.1:0", "--dir", in)
+	send := startHop(t, "hop", "send", big, there.address(), "--listen", "127.0.0.1:0")
+	part := func() int64 {
+		if m, _ := filepath.Glob(filepath.Join(in, ".hopbed-*.part")); len(m) == 1 {
+			if i, err := os.Stat(m[0]); err == nil {
+				return i.Size()
+			}
+		}
+		return 0
+	}
+	for end := time.Now().Add(30 * time.Second); part() == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("nothing has come\n%s%s", send.said(), there.said())
+		}
+	}
+	send.stop()
+	if err := send.wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	there.find(`big from node \S+: not received: (.+)`)
+	if part() == 0 {
+		t.Error("what has come was thrown away")
+	}
+	there.stop()
+	there.wait()
 }

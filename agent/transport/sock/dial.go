@@ -112,7 +112,7 @@ func Judge(flow int, now, stop vtime.Time, ordered bool, err error) *proto.Error
 	if errors.Is(err, os.ErrDeadlineExceeded) || now >= stop.Add(-stopSlack) {
 		return nil
 	}
-	return &proto.Error{Code: proto.CodeFlow, What: fmt.Sprintf("flow %d", flow), Detail: fmt.Sprintf("it ended at %v, %v before its stop: %v", now, stop.Sub(now), err)}
+	return &proto.Error{Code: proto.CodeFlow, What: fmt.Sprintf("flow %d", flow), Detail: fmt.Sprintf("it ended at %.3f s, before its stop at %.3f s: %v", now.Seconds(), stop.Seconds(), err)}
 }
 
 // Abort closes a connection with a reset, so that nothing of it outlives the

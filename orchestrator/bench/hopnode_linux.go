@@ -156,8 +156,7 @@ func (g *generator) sendHop(to string, single bool) error {
 	})
 	g.hop.note = func() string {
 		s := n.Counts()
-		again := int64(s.Hop.DataAgain)
-		return fmt.Sprintf("%.0f datagrams per system call, %d packets again", float64(s.Socket.Sent)/float64(max(1, s.Socket.SendCalls)), again)
+		return fmt.Sprintf("%.0f datagrams per system call, %d of %d packets sent again", float64(s.Socket.Sent)/float64(max(1, s.Socket.SendCalls)), s.Again, s.Hop.DataSent)
 	}
 	g.hop.stop = func() { n.Close(); over.Wait() }
 	return nil

@@ -278,7 +278,7 @@ func (n *Node) log(format string, args ...any) {
 	}
 }
 
-// Counts are a node's counters. Nothing is ever counted twice.
+// Counts are a node's counters.
 type Counts struct {
 	Hop      hop.NodeStats  // of the state machine
 	Socket   datagram.Facts // of the socket
@@ -291,6 +291,9 @@ type Counts struct {
 	Neighbours                     int    // now
 	Senders, Receivers             int    // flows that begin and end here, now
 	Unread                         int    // bytes that nobody has read, now
+	// Again are the data packets that were sent again, of the flows that begin here
+	// and have not ended.
+	Again uint64
 }
 
 // Counts returns the node's counters.
@@ -300,5 +303,9 @@ func (n *Node) Counts() Counts {
 	c := n.counts
 	c.Hop, c.Socket = n.hop.Stats(), n.sock.Facts()
 	c.Neighbours, c.Senders, c.Receivers, c.Unread = len(n.peers.list), len(n.senders), len(n.receivers), n.unread
+	for key := range n.senders {
+		s, _ := n.hop.FlowStats(key)
+		c.Again += s.Retransmitted
+	}
 	return c
 }

@@ -108,6 +108,15 @@ func (s *iperfSide) unconnected(p *process, ended bool) {
 		s.fail(proto.CodeFlow, s.ep.tool.program+" at the source: "+s.words(p))
 		return
 	}
+	if s.ep.tool.atEnd(s.ep.version) && p.status() == 128+int(unix.SIGKILL) && s.report.said == "" {
+		text := fmt.Sprintf("%s at the source did not end when it was told to, and left no report", s.ep.tool.program)
+		if !s.ep.tool.stuck(s.ep.version) {
+			s.fail(proto.CodeFlow, text)
+			return
+		}
+		s.ep.node.Log("warn", fmt.Sprintf("flow %d: %s, as this version often does: what its sender did is not known", s.flow.ID, text))
+		return
+	}
 	e := &proto.Error{Code: proto.CodeTimeout, What: fmt.Sprintf("flow %d set-up", s.flow.ID),
 		Detail: fmt.Sprintf("%s could not begin its test before %v", s.ep.tool.program, short(s.stop))}
 	if ended {

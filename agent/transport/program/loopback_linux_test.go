@@ -138,7 +138,7 @@ func TestFakeIperf3(t *testing.T) {
 		"client:ends early":  {src: proto.CodeFlow, words: "control socket has closed", bytes: true},
 		"client:refused":     {src: proto.CodeTimeout, words: "could not begin its test", bytes: true},
 		"client:misled":      {src: proto.CodeFlow, words: "parameter error", bytes: true},
-		"client:hangs":       {src: proto.CodeTimeout, words: "could not begin", bytes: true},
+		"client:hangs":       {src: proto.CodeFlow, words: "did not end when it was told to", bytes: true},
 	}
 	// All at once: each takes some seconds of waiting.
 	pairs := map[string]*pair{}

@@ -22,6 +22,9 @@ const (
 
 var counterName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
+// reserved are counters of every flow.
+var reserved = []string{"source_bytes", "total_bytes", "connect_attempts"}
+
 // saying is one line of a program: a JSON object with the total of the bytes so
 // far, the moment at which that was so, and counters.
 type saying struct {
@@ -59,6 +62,9 @@ func parseSaying(line []byte) (saying, error) {
 			}
 			s.t = f
 		default:
+			if slices.Contains(reserved, name) {
+				return s, fmt.Errorf("the counter %s has a meaning of its own in the results: choose another name", name)
+			}
 			if !counterName.MatchString(name) {
 				return s, fmt.Errorf("the counter %.50q: its name must be of small letters, digits and _, at most 40", name)
 			}

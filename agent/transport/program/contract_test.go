@@ -21,7 +21,7 @@ func TestSayings(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		`hello`: "no JSON object", `[1]`: "no JSON object", `{"bytes": "many"}`: "must be a number", `{"bytes": -1}`: "whole number", `{"bytes": 1.5}`: "whole number",
-		`{"bytes": 1e300}`: "whole number", `{"t": 0}`: "CLOCK_MONOTONIC", `{"t": null, "bytes": 1}`: "CLOCK_MONOTONIC", `{"a-b": 1}`: "its name", `{"x": 1e300}`: "beyond",
+		`{"bytes": 1e300}`: "whole number", `{"t": 0}`: "CLOCK_MONOTONIC", `{"t": null, "bytes": 1}`: "CLOCK_MONOTONIC", `{"a-b": 1}`: "its name", `{"total_bytes": 1}`: "choose another name", `{"x": 1e300}`: "beyond",
 	} {
 		if s, err := parseSaying([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v; want %q", line, s, err, want)

@@ -99,8 +99,12 @@ func (h *hopFlow) Next(now vtime.Time, buf []byte) (n int, last bool) {
 	return n, last
 }
 
-// deliver verifies one block at the destination.
+// deliver verifies one block at the destination. What is still on its way when the
+// flow ends meets nodes that know nothing of it any more, and does not count.
 func (h *hopFlow) deliver(now vtime.Time, d hop.Delivery) {
+	if h.closed {
+		return
+	}
 	h.blocks++
 	at, receipts := vtime.Bytes(d.Block)*h.block, h.ends.receipts
 	message, known := 0, true

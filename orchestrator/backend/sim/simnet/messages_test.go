@@ -6,6 +6,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -159,6 +160,33 @@ func TestPagesArrive(t *testing.T) {
 					t.Errorf("%v of requests", n)
 				}
 			})
+		}
+	}
+}
+
+// TestHopStopsCounting: blocks that are on their way when a flow of Hop ends meet
+// nodes that begin with it anew, and deliver no message any more.
+func TestHopStopsCounting(t *testing.T) {
+	slow := wired(0, 3, []Pipe{
+		wire(0, 1, pipe.Config{Rate: 3 * vtime.MbitPerSecond, Delay: 10 * msec, Queue: pipe.Queue{Packets: 20}, Loss: pipe.Loss{Good: 0.01}, Duplicate: 0.01}),
+		wire(1, 2, pipe.Config{Rate: 3 * vtime.MbitPerSecond, Delay: 10 * msec, Queue: pipe.Queue{Packets: 20}, Reorder: pipe.Reorder{Share: 0.01, Extra: 10 * msec}}),
+	})
+	for k := range 20 {
+		f := proto.Flow{Transport: "hop", Src: 0, Dst: 2, Path: []int{0, 1, 2}, Stop: sec + vtime.Time(7*msec)*vtime.Time(k),
+			Workload: workload.Spec{Kind: workload.Poisson, Size: 100, Interval: msec, Sizes: workload.SizesFixed, Seed: 1}}
+		l := newLab(t, nil, testMAC(), both(slow, func(c *Config) { c.End = 2 * sec }), f)
+		l.runTo(2 * sec)
+		delivered := 0
+		l.net.Messages(func(_ int, m *proto.Message) {
+			if m.Lost {
+				return
+			}
+			if delivered++; m.Ready.Add(m.Delay) > f.Stop {
+				t.Errorf("message %d, ready at %v, comes at %v, after the flow's end at %v", m.Message, m.Ready, m.Ready.Add(m.Delay), f.Stop)
+			}
+		})
+		if l.finish(); delivered < 100 || vtime.Bytes(100*delivered) > l.dst(0).Total {
+			t.Errorf("%d messages delivered, %v in all", delivered, l.dst(0).Total)
 		}
 	}
 }

@@ -18,25 +18,25 @@ import (
 )
 
 const hopHelp = `Hop moves data in blocks, hop by hop: each node has a block whole and
-   checked before it passes it on, and keeps it until the next node has it. So a
-   transfer survives links that lose, and links that are down for a while.
+checked before it passes it on, and keeps it until the next node has it. So a
+transfer survives links that lose, and links that are down for a while.
 
-   Two hosts that reach each other, nothing to configure:
-      there$ hopbed hop receive --dir incoming
-      here$  hopbed hop send report.pdf there.example.org
+Two hosts that reach each other, nothing to configure:
+   there$ hopbed hop receive --dir incoming
+   here$  hopbed hop send report.pdf there.example.org
 
-   Over a relay: every node in the middle runs a daemon that knows its neighbours.
-   The way back is learnt from what arrives.
-      relay$ hopbed hop daemon --peer 10.0.2.7
-      here$  hopbed hop send report.pdf 10.0.2.7 --via relay.example.org
+Over a relay: every node in the middle runs a daemon that knows its neighbours.
+The way back is learnt from what arrives.
+   relay$ hopbed hop daemon --peer 10.0.2.7
+   here$  hopbed hop send report.pdf 10.0.2.7 --via relay.example.org
 
-   A node's id is its IPv4 address, if --id names no other; send takes a random one
-   for each transfer. Everything goes over one UDP port (4410 at daemons and
-   receivers, a free one at senders), so that a sender may share a host with a
-   daemon: hopbed hop send FILE HOST --via localhost.
+A node's id is its IPv4 address, if --id names no other; send takes a random one
+for each transfer. Everything goes over one UDP port (4410 at daemons and
+receivers, a free one at senders), so that a sender may share a host with a
+daemon: hopbed hop send FILE HOST --via localhost.
 
-   Neighbours are trusted, and nothing is encrypted: use Hop inside a network that
-   is yours, or through a tunnel.`
+Neighbours are trusted, and nothing is encrypted: use Hop inside a network that
+is yours, or through a tunnel.`
 
 func hopCommand(stderr *os.File) *cli.Command {
 	return &cli.Command{
@@ -76,13 +76,13 @@ func hopCommand(stderr *os.File) *cli.Command {
 			{
 				Name: "send", Usage: "send files to a host, and wait until they are there", ArgsUsage: "FILE… HOST",
 				Description: `FILE may be - for standard input. HOST is where "hopbed hop receive" or a daemon
-   with --dir runs: a name or address, with :PORT if it is not 4410; with --via, or
-   routes of one's own, a node id or a name of which the IPv4 address is the id.
-   A transfer that was broken off goes on where it stopped, when the same file is
-   sent again within a day.
+with --dir runs: a name or address, with :PORT if it is not 4410; with --via, or
+routes of one's own, a node id or a name of which the IPv4 address is the id.
+A transfer that was broken off goes on where it stopped, when the same file is
+sent again within a day.
 
-   Exit status: 0 all files are there and checked; 1 some are not; 2 usage; 130
-   interrupted.`,
+Exit status: 0 all files are there and checked; 1 some are not; 2 usage; 130
+interrupted.`,
 				Flags: append(nodeFlags(":0"),
 					&cli.StringFlag{Name: "via", Usage: "the neighbour that leads there, `HOST[:PORT]`"},
 					&cli.StringFlag{Name: "name", Usage: "name that the file gets there, `NAME` (one FILE only; - has none of its own)"},

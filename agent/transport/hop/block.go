@@ -1,10 +1,6 @@
 package hop
 
-import (
-	"math/bits"
-
-	"github.com/hopbed/hopbed/netem/vtime"
-)
+import "github.com/hopbed/hopbed/netem/vtime"
 
 // rxState is a block's state on the receive side (DESIGN.md §4).
 type rxState uint8
@@ -58,8 +54,10 @@ type block struct {
 	token   uint16 // the virtual retransmission it arrived by, passed on in BSYNs
 	base    BlockID
 	sent    vtime.Time  // the source's clock at the first announcement
-	buf     []byte      // nil while only requested
-	loan    *loan       // of buf's bytes; nil: it never lent any
+	room    vtime.Bytes // memory that is set aside for it; 0 while only requested
+	mem     *buffer     // of its bytes; nil before the first one
+	buf     []byte      // those of mem
+	shared  bool        // mem is another node's: it is whole, and only read
 	own     vtime.Bytes // what it adds to Node.ownBytes: source's blocks
 	owes    uint8       // oweBSYN …
 
@@ -169,60 +167,4 @@ func (n *Node) free(b *block) {
 	have, todo := b.have[:0], b.todo[:0]
 	*b = block{have: have, todo: todo}
 	n.pool = append(n.pool, b)
-}
-
-// The buffer classes are powers of two from 1 KiB to MaxBlockSize.
-const (
-	minClassBits = 10
-	numClasses   = 11
-)
-
-// bufferClass returns the class of a block of size bytes.
-func bufferClass(size int) int {
-	return max(bits.Len(uint(size-1)), minClassBits) - minClassBits
-}
-
-func classSize(class int) vtime.Bytes { return 1 << (class + minClassBits) }
-
-// allocate gives the block a buffer if the memory limit allows, evicting what
-// may be evicted. force is for a source's own block, which is bounded
-// elsewhere.
-func (n *Node) allocate(b *block, force bool) bool {
-	if b.buf != nil {
-		return true
-	}
-	class := bufferClass(b.size)
-	if !n.makeRoom(b, classSize(class)) && !force {
-		return false
-	}
-	n.memory += classSize(class)
-	n.stats.MemoryPeak = max(n.stats.MemoryPeak, n.memory)
-	if free := n.buffers[class]; len(free) > 0 {
-		b.buf, b.loan = free[len(free)-1].buf[:b.size], free[len(free)-1].loan
-		n.buffers[class] = free[:len(free)-1]
-		return true
-	}
-	b.buf = make([]byte, b.size, classSize(class))
-	return true
-}
-
-// spare is a free buffer.
-type spare struct {
-	buf  []byte
-	loan *loan
-}
-
-// freeBuffer returns the block's buffer to its class. A class keeps at most
-// as many free buffers as fill a quarter of the memory limit. A buffer whose
-// bytes are lent to a message is left to the garbage collector instead.
-func (n *Node) freeBuffer(b *block) {
-	if b.buf == nil {
-		return
-	}
-	class := bufferClass(cap(b.buf))
-	n.memory -= classSize(class)
-	if lent := b.loan != nil && *b.loan > 0; !lent && vtime.Bytes(len(n.buffers[class])+1)*classSize(class) <= n.cfg.MemoryLimit/4 {
-		n.buffers[class] = append(n.buffers[class], spare{b.buf[:0], b.loan})
-	}
-	b.buf, b.loan = nil, nil
 }

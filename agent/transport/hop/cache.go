@@ -109,8 +109,8 @@ func (n *Node) hasRoom(b *block) bool {
 		return true
 	}
 	for v := n.oldest; v != nil && need > 0; v = v.succ {
-		need -= vtime.Bytes(cap(v.buf))
+		need -= v.room
 	}
-	n.eachSuspended(b, func(w *block) { need -= vtime.Bytes(cap(w.buf)) })
+	n.eachSuspended(b, func(w *block) { need -= w.room })
 	return need <= 0
 }

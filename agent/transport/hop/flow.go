@@ -140,7 +140,7 @@ func (f *flow) slots() int {
 // micro counts the flow's micro-blocks that are here and were never passed on.
 func (f *flow) micro() (bytes vtime.Bytes, blocks int) {
 	for _, b := range f.blocks {
-		if b.micro && b.buf != nil && !b.resend {
+		if b.micro && b.room > 0 && !b.resend {
 			bytes += vtime.Bytes(b.size)
 			blocks++
 		}

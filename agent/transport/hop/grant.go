@@ -86,7 +86,7 @@ func (n *Node) eligible(now vtime.Time, b *block) bool {
 	if b.f.role == Relay && !n.cfg.NoBackpressure && b.rx == rxRequested && b.f.slots() >= n.cfg.H && n.evictable(b.f) == nil {
 		return false
 	}
-	return b.buf != nil || n.hasRoom(b)
+	return b.room > 0 || n.hasRoom(b)
 }
 
 // custody reports whether a relay can take responsibility for the block: it

@@ -11,8 +11,10 @@ import (
 // which is all that a simulation of many nodes in one process needs; Bytes lays it
 // out for whoever must see the packet. Its zero value is ready for PollMessage.
 //
-// A message refers to the bytes of its sender's block instead of a copy. The node
-// does not use their memory again before Release, whatever becomes of the block.
+// A message refers to the bytes of its sender's block instead of a copy, and the block
+// that receives it shares them: it has what the sender has. No node uses their memory
+// again before everyone has released it, whatever becomes of the block. All nodes that
+// exchange messages are therefore driven by one thread.
 type Message struct {
 	To    NodeID
 	Port  Port
@@ -21,11 +23,7 @@ type Message struct {
 	message
 	store  []byte // the bitmap of a BACK
 	lender *block // whose bytes data are, until PollMessage or Poll returns
-	loan   *loan  // of these bytes; nil: none
 }
-
-// loan counts the messages that refer to the bytes of one block buffer.
-type loan int32
 
 // Len is the number of bytes of the packet: header and payload, without IP and UDP.
 func (m *Message) Len() int { return HeaderLen + m.bodyLen() }
@@ -42,9 +40,9 @@ func (m *Message) Bytes(dst []byte) []byte {
 // that PollMessage or Clone filled, before it is filled again. A message that is
 // forgotten instead costs its sender a buffer, no more.
 func (m *Message) Release() {
-	if m.loan != nil {
-		*m.loan--
-		m.loan = nil
+	if m.mem != nil {
+		m.mem.release()
+		m.mem = nil
 	}
 	m.data = nil
 }
@@ -55,8 +53,8 @@ func (m *Message) Clone(from *Message) {
 	*m = *from
 	m.store = store
 	switch {
-	case m.loan != nil:
-		*m.loan++
+	case m.mem != nil:
+		m.mem.refs++
 	case m.typ == typeBACK:
 		m.data = store
 	}
@@ -88,11 +86,7 @@ func (n *Node) PollMessage(now vtime.Time, m *Message) bool {
 	}
 	if b := m.lender; b != nil {
 		m.lender = nil
-		if b.loan == nil {
-			b.loan = new(loan)
-		}
-		*b.loan++
-		m.loan = b.loan
+		m.mem = b.lend()
 	}
 	return true
 }

@@ -49,7 +49,7 @@ func (w *world) byMessage(from NodeID, f frame) func(n *Node) {
 // do that carry bytes: the same packets at the same moments, with the same fate, and
 // the same counters.
 func TestMessagesAreBytes(t *testing.T) {
-	lent := 0
+	shared := 0
 	run := func(seed uint64, messages bool) string {
 		r := rand.New(rand.NewPCG(seed, 78))
 		cfg := randomConfig(r)
@@ -87,8 +87,8 @@ func TestMessagesAreBytes(t *testing.T) {
 			}
 			for _, f := range x.n.flows {
 				for _, b := range f.blocks {
-					if b.loan != nil {
-						lent++
+					if b.shared {
+						shared++
 					}
 				}
 			}
@@ -100,8 +100,8 @@ func TestMessagesAreBytes(t *testing.T) {
 			t.Errorf("network %d: bytes give %s, messages %s", seed, a, b)
 		}
 	}
-	if lent == 0 {
-		t.Error("no block has lent its bytes")
+	if shared == 0 {
+		t.Error("no block shares its bytes")
 	}
 }
 
@@ -125,13 +125,17 @@ func TestLentBytesStay(t *testing.T) {
 	if !bytes.Equal(f.msg.Bytes(nil), f.buf) {
 		t.Error("the bytes of a packet in the queue were written over")
 	}
-	var free spare
-	for _, s := range n.buffers {
-		for _, x := range s {
-			free = x
+	for _, free := range n.buffers {
+		for _, x := range free {
+			if x == f.msg.mem {
+				t.Error("a buffer is free although its bytes are lent")
+			}
 		}
 	}
-	if free.buf != nil {
-		t.Error("a buffer is free although its bytes are lent")
+	mem := f.msg.mem
+	refs := mem.refs
+	f.msg.Release()
+	if mem.refs != refs-1 {
+		t.Errorf("%d refer to the buffer, and after a release %d", refs, mem.refs)
 	}
 }

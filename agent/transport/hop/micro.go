@@ -57,7 +57,7 @@ func (n *Node) announcedMicro(now vtime.Time, b *block, m *message) {
 	}
 	n.receiveMicro(now, b)
 	if m.flags&flagInline != 0 {
-		n.take(now, b, 0, m.data)
+		n.take(now, b, 0, m)
 	}
 	// An incomplete micro-block is answered only when asked: at its beginning
 	// the data are just behind the BSYN.

@@ -32,7 +32,7 @@ type Node struct {
 	ownBytes       vtime.Bytes // those of flows that begin here
 	oldest, newest *block      // cache
 	pool           []*block
-	buffers        [numClasses][]spare
+	buffers        [numClasses][]*buffer // free ones
 
 	stats   NodeStats
 	in      message

@@ -171,7 +171,7 @@ func (n *Node) onData(now vtime.Time, from NodeID, m *message) {
 		return
 	}
 	b := f.find(m.block)
-	if b == nil || b.from != from || b.buf == nil {
+	if b == nil || b.from != from || b.room == 0 {
 		if b == nil && (f.delivered(m.block) || f.passed(m.block)) {
 			n.redundant(f)
 		} else {
@@ -192,7 +192,7 @@ func (n *Node) onData(now vtime.Time, from NodeID, m *message) {
 	if !b.viaToken && int16(m.attempt-b.rxAttempt) > 0 && b.owes&oweBACK == 0 {
 		b.rxAttempt = m.attempt
 	}
-	n.take(now, b, i, m.data)
+	n.take(now, b, i, m)
 }
 
 // redundant counts a packet of a block that was complete here already: its sender did
@@ -203,18 +203,18 @@ func (n *Node) redundant(f *flow) {
 	n.stats.Redundant++
 }
 
-// take stores packet i of the block.
-func (n *Node) take(now vtime.Time, b *block, i int, data []byte) {
+// take stores packet i of the block, the message's data.
+func (n *Node) take(now vtime.Time, b *block, i int, m *message) {
 	f := b.f
 	if b.have.has(i) {
 		f.stats.Duplicates++
 		return
 	}
-	copy(b.buf[b.offset(i):], data)
+	n.put(b, i, m.data, m.mem)
 	b.have.add(i)
 	b.nhave++
 	if f.role == Destination {
-		f.stats.Delivered += vtime.Bytes(len(data))
+		f.stats.Delivered += vtime.Bytes(len(m.data))
 	}
 	if b.nhave == b.count {
 		n.completed(now, b)
@@ -224,7 +224,7 @@ func (n *Node) take(now vtime.Time, b *block, i int, data []byte) {
 // completed is called when a block's last packet has come.
 func (n *Node) completed(now vtime.Time, b *block) {
 	f := b.f
-	if got := blockHash(b.buf); got != b.hash {
+	if got := b.blockHash(); got != b.hash {
 		f.stats.Corrupt++
 		if f.role == Destination {
 			f.stats.Delivered -= vtime.Bytes(b.size)
@@ -232,6 +232,7 @@ func (n *Node) completed(now vtime.Time, b *block) {
 		}
 		b.nhave = 0
 		b.have.reset(b.count)
+		b.dropBytes()
 		return // the next bitmap is empty, and the block comes again
 	}
 	owed := b.owes&oweBACK != 0 || b.micro
@@ -318,7 +319,7 @@ func (n *Node) deliver(now vtime.Time, b *block) {
 func (n *Node) advance(now vtime.Time, f *flow) {
 	for f.sack&1 != 0 {
 		if b := f.find(f.cum); b != nil {
-			if b.buf != nil {
+			if b.room > 0 {
 				n.deliver(now, b)
 			}
 			if b.owes&oweBACK != 0 {

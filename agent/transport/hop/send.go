@@ -330,7 +330,7 @@ func (n *Node) nextRound(now vtime.Time, b *block, have []byte) {
 // may have found the hash wrong. A relay whose copy is at fault drops it; the
 // source's token brings another. A source can only say so.
 func (n *Node) intact(now vtime.Time, b *block) bool {
-	got := blockHash(b.buf)
+	got := b.blockHash()
 	if got == b.hash {
 		return true
 	}

@@ -46,6 +46,7 @@ func (n *Node) pull(now vtime.Time, f *flow) bool {
 	b := n.newBlock(f, f.nextID)
 	b.size = f.blockSize
 	n.allocate(b, true)
+	n.ownBuffer(b)
 	size, last := f.src.Next(now, b.buf)
 	f.ended, f.dry = last, !last && size == 0
 	if size <= 0 || size > len(b.buf) {
@@ -58,7 +59,7 @@ func (n *Node) pull(now vtime.Time, f *flow) bool {
 		return false
 	}
 	n.shrink(b, size)
-	b.own = vtime.Bytes(cap(b.buf))
+	b.own = b.room
 	n.ownBytes += b.own
 	f.nextID++
 	b.payload = n.cfg.Payload
@@ -76,19 +77,19 @@ func (n *Node) pull(now vtime.Time, f *flow) bool {
 // shrink makes the block as large as what the Source gave; a much smaller
 // block moves to a smaller buffer.
 func (n *Node) shrink(b *block, size int) {
-	old := b.buf // which has lent nothing so far
+	old, room := b.mem, b.room
 	b.size = size
-	if bufferClass(size) == bufferClass(cap(old)) {
-		b.buf = old[:size]
+	if classSize(bufferClass(size)) == room {
+		old.bytes = old.bytes[:size]
+		b.buf = old.bytes
 		return
 	}
-	b.buf, b.loan = nil, nil
+	b.mem, b.buf, b.room = nil, nil, 0
 	n.allocate(b, true)
-	copy(b.buf, old)
-	moved := spare{b.buf, b.loan}
-	b.buf, b.loan = old, nil
-	n.freeBuffer(b)
-	b.buf, b.loan = moved.buf, moved.loan
+	n.ownBuffer(b)
+	copy(b.buf, old.bytes)
+	n.memory -= room
+	old.release()
 }
 
 // acknowledge frees a source's block that the destination has, or that the

@@ -84,6 +84,7 @@ type message struct {
 	cum  BlockID      // E2EBACK: every block below is complete at the destination
 	sack uint64       // E2EBACK: bit i: block cum+i is, too
 	data []byte       // data: bytes; BSYN with flagInline: the block; BACK: bitmap
+	mem  *buffer      // of a block that data lie in; nil: in none that is known
 }
 
 // Errors of parse. They are constants of the package so that a flood of bad

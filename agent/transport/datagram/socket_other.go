@@ -1,4 +1,6 @@
-//go:build !linux
+// The tag "portable" tests this file on Linux.
+
+//go:build !linux || portable
 
 package datagram
 

@@ -45,6 +45,22 @@ func hopCommand(stderr *os.File) *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "daemon", Usage: "relay for others, and take files into a folder, until Ctrl-C",
+				Description: `A daemon relays between its neighbours: those of --peer, and, unless --closed, all
+that introduce themselves. With --dir it also takes files. All options may stand
+in a file, --config FILE; unknown keys are errors:
+
+   id: 10.0.0.1
+   listen: ":4410"
+   peers:
+     - {addr: 10.0.0.2}                  # its id is asked for
+     - {id: 7, addr: "relay:4411", radio: true}
+   routes: {10.0.3.7: 7}                 # to a node by way of a neighbour
+   gateway: 10.0.0.2                     # to all others
+   dir: /srv/incoming
+   max-size: 2GB
+
+radio: true marks packets to a neighbour behind a wireless interface for its
+background and voice queues, as the paper has it.`,
 				Flags: append(nodeFlags(fmt.Sprintf(":%d", hopnet.DefaultPort)), receiveFlags("", "take files into this folder, `DIR` (without it the daemon only relays)")...),
 				Action: func(c *cli.Context) error {
 					o, err := hopOptionsOf(c)

@@ -148,6 +148,14 @@ func TestHopUsage(t *testing.T) {
 			t.Errorf("%s: status %d, want %d with %q: %s", c.args, status, c.code, c.want, stderr)
 		}
 	}
+	// The configuration in the help is one.
+	_, help, _ := hopbed(t, dir, "hop", "daemon", "--help")
+	_, text, _ := strings.Cut(help, "unknown keys are errors:\n")
+	text, _, _ = strings.Cut(text, "radio: true marks")
+	write(t, filepath.Join(dir, "help.yaml"), text)
+	if f, err := readHopFile(filepath.Join(dir, "help.yaml")); err != nil || len(f.Peers) != 2 || !f.Peers[1].Radio || f.Routes["10.0.3.7"] != "7" {
+		t.Errorf("%+v, %v in\n%s", f, err, text)
+	}
 	if status, stdout, _ := hopbed(t, dir, "hop", "--help"); status != exitOK || !strings.Contains(stdout, "hopbed hop send report.pdf") {
 		t.Errorf("--help: status %d: %s", status, stdout)
 	}

@@ -148,21 +148,38 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// fuzzConfig has small packets and blocks: a whole transfer fits an input that is
+// short enough for the fuzzer to work on.
+func fuzzConfig() Config {
+	cfg := testConfig()
+	cfg.BlockSize, cfg.Payload, cfg.MicroThreshold = 2*vtime.KiB, MinPayload, 1*vtime.KiB
+	cfg.E2EInitial = vtime.Second
+	return cfg
+}
+
 // recordedTraffic is what a lossy transfer of FuzzNode's own flow sends, in
 // the form of its input.
 func recordedTraffic(f *testing.F) []byte {
 	var all []byte
-	cfg := testConfig()
-	cfg.E2EInitial = vtime.Second
+	cfg := fuzzConfig()
 	w := newWorld(f, 5, 3, cfg, worldOptions{})
 	w.chain(0.3)
 	w.trace = func(_, _ NodeID, pkt []byte, _ bool) {
-		if len(all) < 40_000 {
+		if len(all) < 12_000 {
 			all = append(append(all, byte(len(pkt)>>8), byte(len(pkt))), pkt...)
 		}
 	}
-	k := w.open(0, 2, 3, 100_000, FlowOptions{})
+	k := w.open(0, 2, 3, 7_000, FlowOptions{}) // the last block is a micro-block
 	w.finish(vtime.Minute, k)
+	seen := make(map[msgType]bool)
+	for rest := all; len(rest) > 2; rest = rest[2+int(rest[0])<<8+int(rest[1]):] {
+		seen[msgType(rest[3])] = true
+	}
+	for typ := typeData; typ <= typeE2EBACK; typ++ {
+		if !seen[typ] {
+			f.Fatalf("the recorded traffic has no message of type %d", typ)
+		}
+	}
 	return all
 }
 
@@ -179,7 +196,7 @@ func FuzzNode(f *testing.F) {
 	f.Add(all)
 	f.Add(recordedTraffic(f))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		cfg := testConfig()
+		cfg := fuzzConfig()
 		cfg.MemoryLimit = 2 * MaxBlockSize
 		cfg.MaxFlows = 8
 		w := newWorld(t, 1, 3, cfg, worldOptions{})
@@ -187,7 +204,7 @@ func FuzzNode(f *testing.F) {
 		for _, x := range w.nodes {
 			x.app.hostile = true
 		}
-		w.open(0, 2, 3, 200_000, FlowOptions{})
+		w.open(0, 2, 3, 20_000, FlowOptions{})
 		for len(stream) >= 2 {
 			k := min(int(stream[0])<<8|int(stream[1]), len(stream)-2)
 			pkt := bytes.Clone(stream[2 : 2+k])

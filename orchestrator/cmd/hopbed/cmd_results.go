@@ -213,7 +213,7 @@ func printTimes(w io.Writer, rows []pointRow) error {
 	return nil
 }
 
-func seconds(s float64) string { return fmt.Sprintf("%.3g s", s) }
+func seconds(s float64) string { return three(s) + " s" }
 
 // pointOf names the point of a run: its parameters, and its transport when none
 // of them does.

@@ -45,7 +45,7 @@ func showRun(c *cli.Context, st *store.Store, id int64) error {
 	if r.Status == store.RunFailed {
 		measured = "planned"
 	}
-	fmt.Fprintf(w, "status %s, %.3g s %s after %.3g s, wall %.3g s, started %s\n", r.Status, r.DurationS, measured, r.WarmupS, r.WallS, r.Started)
+	fmt.Fprintf(w, "status %s, %s %s after %s, wall %s, started %s\n", r.Status, seconds(r.DurationS), measured, seconds(r.WarmupS), seconds(r.WallS), r.Started)
 	if r.LatenessP99Us.OK {
 		fmt.Fprintf(w, "medium: lateness p50 %.0f µs, p99 %.0f µs, max %.0f µs, priority %s, CPU %.1f s; agents' CPU %.1f s\n",
 			r.LatenessP50Us.V, r.LatenessP99Us.V, r.LatenessMaxUs.V, r.Priority, r.CPUS.V, r.AgentS.V)
@@ -110,7 +110,7 @@ func showFlows(c *cli.Context, w io.Writer, st *store.Store, r *store.Run, name 
 			if t, done := dataset.CompletionTime(r, &f); done {
 				took = seconds(t)
 			} else {
-				took = fmt.Sprintf("not in %.3g s: %d of %d B", t, f.Bytes, f.Size.V)
+				took = fmt.Sprintf("not in %s: %d of %d B", seconds(t), f.Bytes, f.Size.V)
 			}
 		default:
 			good = rate(f.GoodputBps.V)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -240,15 +241,25 @@ func (o *jsonObserver) CampaignDone(complete, invalid, failed int, wall time.Dur
 	o.emit("finished", map[string]any{"backend": o.backend, "complete": complete, "invalid": invalid, "failed": failed, "wall_s": wall.Seconds()})
 }
 
-// rate writes a goodput for people: three significant digits with a unit.
+// rate writes a goodput for people: three significant digits with a unit. What rounds
+// to a thousand takes the next unit.
 func rate(bps float64) string {
 	switch {
-	case bps >= 1e6:
-		return fmt.Sprintf("%.3g Mb/s", bps/1e6)
-	case bps >= 1e3:
-		return fmt.Sprintf("%.3g kb/s", bps/1e3)
+	case bps >= 0.9995e6:
+		return three(bps/1e6) + " Mb/s"
+	case bps >= 0.9995e3:
+		return three(bps/1e3) + " kb/s"
 	}
-	return fmt.Sprintf("%.3g b/s", bps)
+	return three(bps) + " b/s"
+}
+
+// three writes three significant digits, without an exponent where that is 1,000 and
+// more.
+func three(v float64) string {
+	if math.Abs(v) >= 999.5 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 func roundTime(d time.Duration) string {

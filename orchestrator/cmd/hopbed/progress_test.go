@@ -88,3 +88,17 @@ func TestJSONProgressNamesTheBackEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersForPeople: three digits, and no exponent.
+func TestNumbersForPeople(t *testing.T) {
+	for _, c := range []struct {
+		got, want string
+	}{
+		{rate(0), "0 b/s"}, {rate(999.4), "999 b/s"}, {rate(999.6), "1 kb/s"}, {rate(14_640), "14.6 kb/s"}, {rate(999_800), "1 Mb/s"},
+		{rate(2.456e6), "2.46 Mb/s"}, {rate(3.5e9), "3500 Mb/s"}, {seconds(0.3061), "0.306 s"}, {seconds(1800), "1800 s"}, {seconds(999.9), "1000 s"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}

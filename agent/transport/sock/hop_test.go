@@ -119,8 +119,15 @@ func TestHopFlowStopsOnSchedule(t *testing.T) {
 			t.Errorf("at %v the source had sent %v", s.T, s.Sent)
 		}
 	}
-	if dst := agenttest.Result(t, rs, 0, proto.Destination); dst.Total == 0 || dst.Error != nil {
+	dst := agenttest.Result(t, rs, 0, proto.Destination)
+	if dst.Total == 0 || dst.Error != nil {
 		t.Errorf("destination %+v", dst)
+	}
+	// The relay still holds a block then: what comes late does not count.
+	for _, s := range l.Nodes[2].Samples(0, proto.Destination) {
+		if s.T >= f.Stop && s.Delivered != dst.Total {
+			t.Errorf("at %v, after the flow's end, %v were delivered; in the end %v", s.T, s.Delivered, dst.Total)
+		}
 	}
 }
 

@@ -113,8 +113,12 @@ func (f *hopFlow) Next(now vtime.Time, buf []byte) (n int, last bool) {
 	return n, last
 }
 
-// deliver verifies one block and accounts for it.
+// deliver verifies one block and accounts for it. What relays still hold when the
+// flow ends may come later; it does not count.
 func (f *hopFlow) deliver(now vtime.Time, d hop.Delivery) *proto.Error {
+	if now >= f.stop {
+		return nil
+	}
 	f.result.Blocks++
 	at := int64(d.Block) * int64(f.block)
 	if f.Flow.Workload.HasMessages() {
@@ -141,9 +145,10 @@ func (f *hopFlow) deliver(now vtime.Time, d hop.Delivery) *proto.Error {
 }
 
 // progress counts what has arrived at the destination since the last call. A
-// partial block that was given up and comes again is not counted twice.
+// partial block that was given up and comes again is not counted twice; nothing
+// is counted after the flow's end.
 func (f *hopFlow) progress(now vtime.Time, n *hop.Node) {
-	if f.side != proto.Destination {
+	if f.side != proto.Destination || now >= f.stop {
 		return
 	}
 	if d := n.Delivered(f.key); d > f.high {

@@ -165,6 +165,13 @@ func TestDatagramsHaveNoRetransmissions(t *testing.T) {
 		{proto.Sample{Side: proto.Destination, Sparse: true, Delivered: 9, Datagrams: 4, DatagramsLost: 1}, func(r store.Sample) bool {
 			return r.DeliveredBytes.V == 9 && r.Datagrams == store.Counted(4) && r.DatagramsLost == store.Counted(1) && r.Duplicates == (store.Count{}) && !r.SentBytes.OK
 		}},
+		// A bundle relay has bundles, and nothing else of Hop's.
+		{proto.Sample{Side: proto.Relay, BlocksHeld: 2, BlocksDone: 5, Held: 99}, func(r store.Sample) bool {
+			return r.BlocksHeld.V == 2 && r.BlocksDone.V == 5 && r.HeldBytes.V == 99 && r.Tokens == (store.Count{}) && r.MicroBlocks == (store.Count{}) && !r.DataFrames.OK && !r.BlocksWithheld.OK
+		}},
+		{proto.Sample{Side: proto.Relay, ControlFrames: 1}, func(r store.Sample) bool {
+			return r.BlocksHeld.OK && r.BlocksDone.OK && r.HeldBytes.OK && r.Tokens == store.Counted(0) && r.MicroBlocks == store.Counted(0) && r.DataFrames.OK
+		}},
 	} {
 		if r := SampleRow(1, &c.s); !c.want(r) {
 			t.Errorf("%+v became %+v", c.s, r)

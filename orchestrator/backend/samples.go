@@ -35,7 +35,7 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 	if s.CwndPackets > 0 { // a TCP connection's sender
 		tcpColumns(row, s)
 	}
-	if s.Side == proto.Relay && (s.Held > 0 || s.CwndPackets > 0) || isHop || s.Held > 0 {
+	if s.Side == proto.Relay && (s.Held > 0 || s.CwndPackets > 0) || isHop || hasBlocks(s) || s.Held > 0 {
 		row.HeldBytes = store.Some(int64(s.Held))
 	}
 	if s.SRTT > 0 {
@@ -44,6 +44,10 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 	}
 	if s.MinRTT > 0 {
 		row.MinRTTUs = store.Some(int64(s.MinRTT) / 1000)
+	}
+	if isHop || hasBlocks(s) {
+		row.BlocksHeld = store.Some(s.BlocksHeld)
+		row.BlocksDone = store.Some(s.BlocksDone)
 	}
 	if isHop {
 		hopColumns(row, s)
@@ -54,12 +58,14 @@ func FillSample(row *store.Sample, node int, s *proto.Sample) {
 // knowsHop tells that a sample is one of Hop's: a node that has done anything for
 // the flow counts something.
 func knowsHop(s *proto.Sample) bool {
-	return s.BlocksHeld > 0 || s.BlocksDone > 0 || s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0 || s.BlocksUnacked > 0
+	return s.Withheld > 0 || s.DataFrames > 0 || s.ControlFrames > 0 || s.BlocksUnacked > 0
 }
 
+// hasBlocks tells that a sample is one of Hop's or of a bundle relay's, whose bundles
+// are counted as blocks. The rest of Hop's columns is not for bundles.
+func hasBlocks(s *proto.Sample) bool { return s.BlocksHeld > 0 || s.BlocksDone > 0 }
+
 func hopColumns(row *store.Sample, s *proto.Sample) {
-	row.BlocksHeld = store.Some(s.BlocksHeld)
-	row.BlocksDone = store.Some(s.BlocksDone)
 	row.BlocksWithheld = store.Some(s.Withheld)
 	row.DataFrames = store.Some(s.DataFrames)
 	row.ControlFrames = store.Some(s.ControlFrames)

@@ -138,8 +138,9 @@ const (
 // largest that MadWifi's 8-bit field holds (paper §4).
 const DataTxop = 8160 * vtime.Microsecond
 
-// DefaultConfig returns the faithful Hop: every mechanism on, H = 1, 1 MiB
-// blocks of 1,400 B packets.
+// DefaultConfig returns Hop with every mechanism of the paper on, H = 1, 1 MiB blocks
+// of 1,400 B packets, and what DESIGN.md §10 says that the default has beyond the
+// paper.
 func DefaultConfig() Config {
 	return Config{
 		BlockSize:      MaxBlockSize,

@@ -1,17 +1,20 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/hopbed/hopbed/agent/transport/bundle/daemon"
 	"github.com/hopbed/hopbed/internal/journal"
 )
 
 func cleanCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "clean",
-		Usage: "remove what a killed run left, by its journal; a running hopbed is left alone",
+		Usage: "remove what a killed run left; a running hopbed is left alone",
 		Action: func(c *cli.Context) error {
 			dir, err := journal.DefaultDir()
 			if err != nil {
@@ -30,7 +33,11 @@ func cleanCommand() *cli.Command {
 					fmt.Fprintf(w, "removed what %s left: %s\n", clean(k.Owner), clean(r))
 				}
 			}
-			if len(all) == 0 && err == nil {
+			stored, err2 := daemon.SweepStorage(os.TempDir())
+			for _, path := range stored {
+				fmt.Fprintf(w, "removed bundles that a killed agent left: %s\n", clean(path))
+			}
+			if err = errors.Join(err, err2); len(all)+len(stored) == 0 && err == nil {
 				fmt.Fprintln(w, "nothing to clean")
 			}
 			return err

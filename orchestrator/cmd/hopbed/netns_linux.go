@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hopbed/hopbed/agent/session"
+	"github.com/hopbed/hopbed/agent/transport/bundle/daemon"
 	external "github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/internal/reexec"
@@ -62,7 +63,11 @@ func openNetns(ctx context.Context, warn func(string)) (backend.Backend, error) 
 			warn(fmt.Sprintf("removed what %s left: %s", c.Owner, strings.Join(c.Removed, ", ")))
 		}
 	}
-	if err != nil {
+	stored, err2 := daemon.SweepStorage(os.TempDir())
+	if len(stored) > 0 {
+		warn("removed bundles that killed agents left: " + strings.Join(stored, ", "))
+	}
+	if err := errors.Join(err, err2); err != nil {
 		warn("leftovers of an earlier run: " + err.Error())
 	}
 	j, err := journal.Open(dir, journal.NewTag())

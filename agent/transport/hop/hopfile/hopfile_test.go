@@ -286,3 +286,86 @@ func TestOneToAWriter(t *testing.T) {
 		t.Errorf("%d bytes, %v", out.Len(), err)
 	}
 }
+
+// A sender that was killed says no more. Whoever sends the same file again goes on
+// where it stopped; while it is being sent, the second one is refused.
+func TestKilledSender(t *testing.T) {
+	w := newWorld(t, Receiver{silence: 300 * time.Millisecond})
+	data := random(3 << 20)
+	c, err := w.a.Dial(ctx(t), 2, Service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var r reply
+	half := make([]byte, 4+1<<20)
+	half[1] = 0x10 // a chunk of 1 MiB
+	copy(half[4:], data)
+	if err := errors.Join(writeMessage(c, offer{Version: 1, Name: "f", Size: int64(len(data)), Time: 1e9}), readMessage(c, &r), writeMessage(c, begin{})); err != nil || r.Error != "" {
+		t.Fatal(err, r.Error)
+	}
+	alive, stop := make(chan struct{}), make(chan struct{})
+	go func() { // a slow sender: a byte now and then
+		defer close(alive)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				_, _ = c.Write(half[:1])
+				half = half[1:]
+			}
+		}
+	}()
+	if _, err := w.send("f", data); err == nil || !strings.Contains(err.Error(), "under way") {
+		t.Errorf("beside another transfer: %v", err)
+	}
+	<-w.done
+	close(stop)
+	<-alive
+	if _, err := c.Write(half); err != nil { // and no word more
+		t.Fatal(err)
+	}
+	for have := int64(0); have < 1<<20; time.Sleep(time.Millisecond) {
+		if i, err := os.Stat(filepath.Join(w.dir, w.parts()[0])); err == nil {
+			have = i.Size()
+		}
+	}
+	sent, err := w.send("f", data)
+	if err != nil || sent.Resume != 1<<20 {
+		t.Errorf("resumed at %d: %v", sent.Resume, err)
+	}
+	if x := <-w.done; x.Err == nil || !strings.Contains(x.Err.Error(), "another transfer of it") {
+		t.Errorf("the first: %+v", x)
+	}
+	if got, err := os.ReadFile(filepath.Join(w.dir, "f")); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if left := w.parts(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// What goes to a writer cannot be taken back: no file follows a part of one.
+func TestBrokenOffToAWriter(t *testing.T) {
+	b, err := hopnet.Open(hopnet.Config{ID: 2, Listen: "127.0.0.1:0", Open: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	w := &world{t: t, b: b}
+	w.a = w.sender(1)
+	l, _ := b.Listen(Service)
+	var out bytes.Buffer
+	over := make(chan error)
+	go func() { over <- (&Receiver{Out: &out}).Serve(ctx(t), l, 1) }()
+	if _, err := w.send("../f", random(5)); err == nil { // nothing was written: it waits for another
+		t.Error("../f was taken")
+	}
+	if _, err := Send(ctx(t), w.a, 2, Service, File{Name: "f", Size: 5, Data: bytes.NewReader(random(4))}, nil); err == nil {
+		t.Error("a part was taken for the whole")
+	}
+	if err := <-over; err == nil || !strings.Contains(err.Error(), "all there will be") {
+		t.Errorf("%d bytes of 5 were written, and it ends with %v", out.Len(), err)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hopbed/hopbed/agent/transport/hop/hopnet"
@@ -28,7 +29,8 @@ type Receiver struct {
 	// Dir is the folder that files come to, if Out is nil. Parts of files are in it
 	// under names that begin with ".hopbed-".
 	Dir string
-	// Out takes the bytes of one file at a time instead.
+	// Out takes the bytes of one file at a time instead. A transfer that is broken off
+	// after some of them ends Serve: nothing must follow half a file.
 	Out io.Writer
 	// MaxSize is the largest file that is taken, in bytes (DefaultMaxSize).
 	MaxSize int64
@@ -44,6 +46,8 @@ type Receiver struct {
 	// that are here. They are called by many goroutines.
 	Done     func(Received)
 	Progress func(from hopnet.NodeID, name string, done, size int64)
+
+	silence time.Duration // see store
 }
 
 // The defaults of Receiver.
@@ -52,6 +56,7 @@ const (
 	defaultIdle    = 10 * time.Minute
 	defaultKeep    = 24 * time.Hour
 	defaultAtOnce  = 16
+	defaultSilence = 5 * time.Second
 )
 
 // Serve takes files from a listener until count have come (0: for ever), ctx ends,
@@ -71,8 +76,11 @@ func (r *Receiver) Serve(ctx context.Context, l *hopnet.Listener, count int) err
 	if x.AtOnce == 0 {
 		x.AtOnce = defaultAtOnce
 	}
+	var out *counted
 	if x.Out != nil {
 		x.AtOnce = 1
+		out = &counted{w: x.Out}
+		x.Out = out
 	}
 	var s *store
 	if x.Out == nil {
@@ -81,9 +89,12 @@ func (r *Receiver) Serve(ctx context.Context, l *hopnet.Listener, count int) err
 			return err
 		}
 		defer s.close()
+		if s.silence = x.silence; s.silence == 0 {
+			s.silence = defaultSilence
+		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var over sync.WaitGroup
 	defer over.Wait()
 	slots := make(chan struct{}, x.AtOnce)
@@ -111,8 +122,14 @@ func (r *Receiver) Serve(ctx context.Context, l *hopnet.Listener, count int) err
 			if got.Err == nil {
 				good++
 			}
-			if count > 0 && good >= count {
-				cancel()
+			switch {
+			case count > 0 && good >= count:
+				cancel(nil)
+			case got.Err != nil && out != nil && out.used:
+				cancel(fmt.Errorf("what has been written of %q is all there will be: %w", got.Name, got.Err))
+			}
+			if out != nil {
+				out.used = false
 			}
 			mu.Unlock()
 			<-slots
@@ -128,6 +145,17 @@ func done(ctx context.Context, mu *sync.Mutex, good *int, count int) error {
 		return nil
 	}
 	return context.Cause(ctx)
+}
+
+// counted notes whether anything was written.
+type counted struct {
+	w    io.Writer
+	used bool
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.used = true
+	return c.w.Write(b)
 }
 
 // transfer takes one file.
@@ -164,7 +192,7 @@ func (r *Receiver) take(c *hopnet.Conn, s *store, got *Received) error {
 		return err
 	}
 	got.Name = o.Name
-	p, err := r.open(&o, s)
+	p, err := r.open(c, &o, s)
 	if err != nil {
 		return errors.Join(writeMessage(c, reply{Error: err.Error()}), err)
 	}
@@ -188,6 +216,9 @@ func (r *Receiver) take(c *hopnet.Conn, s *store, got *Received) error {
 	}
 	if err := r.chunks(c, &o, p); err != nil {
 		got.Bytes = p.have
+		if p.taken.Load() {
+			err = errors.New("another transfer of it goes on with what has come")
+		}
 		return err
 	}
 	got.Bytes = p.have
@@ -199,18 +230,20 @@ func (r *Receiver) take(c *hopnet.Conn, s *store, got *Received) error {
 		p.discard()
 		return errors.New("the SHA-256 of what has come is not that of the file: it is thrown away")
 	}
+	p.whole.Store(true)
 	return p.finish(&o)
 }
 
 // chunks takes the file's bytes.
 func (r *Receiver) chunks(c *hopnet.Conn, o *offer, p *part) error {
 	buf := make([]byte, maxChunk)
+	in := &heard{c, p}
 	for {
 		if r.Progress != nil {
 			r.Progress(c.Peer(), o.Name, p.have, o.Size)
 		}
 		c.SetDeadline(time.Now().Add(r.Idle))
-		if _, err := io.ReadFull(c, buf[:4]); err != nil {
+		if _, err := io.ReadFull(in, buf[:4]); err != nil {
 			return whole(err)
 		}
 		n := binary.BigEndian.Uint32(buf)
@@ -226,7 +259,7 @@ func (r *Receiver) chunks(c *hopnet.Conn, o *offer, p *part) error {
 			p.discard()
 			return fmt.Errorf("more than %d bytes have come", min(r.MaxSize, max(o.Size, p.have)))
 		}
-		if _, err := io.ReadFull(c, buf[:n]); err != nil {
+		if _, err := io.ReadFull(in, buf[:n]); err != nil {
 			return whole(err)
 		}
 		if err := p.write(buf[:n]); err != nil {
@@ -236,7 +269,7 @@ func (r *Receiver) chunks(c *hopnet.Conn, o *offer, p *part) error {
 }
 
 // open checks an offer and opens what it goes to.
-func (r *Receiver) open(o *offer, s *store) (*part, error) {
+func (r *Receiver) open(c *hopnet.Conn, o *offer, s *store) (*part, error) {
 	switch {
 	case o.Version != version:
 		return nil, fmt.Errorf("version %d of the transfer is not known here, %d is", o.Version, version)
@@ -249,7 +282,21 @@ func (r *Receiver) open(o *offer, s *store) (*part, error) {
 	if s == nil {
 		return &part{out: r.Out, hash: sha256.New()}, nil
 	}
-	return s.open(o)
+	return s.open(o, func() { c.Abort() })
+}
+
+// heard notes when something of a part has come.
+type heard struct {
+	c *hopnet.Conn
+	p *part
+}
+
+func (h *heard) Read(b []byte) (int, error) {
+	n, err := h.c.Read(b)
+	if n > 0 {
+		h.p.heard.Store(time.Now().UnixNano())
+	}
+	return n, err
 }
 
 // part is a file that is coming.
@@ -260,6 +307,12 @@ type part struct {
 	key  string
 	have int64
 	hash hash.Hash
+
+	abort func()        // ends its transfer
+	heard atomic.Int64  // when something of it came, nanoseconds since 1970
+	whole atomic.Bool   // all of it has come
+	taken atomic.Bool   // another transfer goes on with it
+	gone  chan struct{} // closed when it is not written any more
 }
 
 func (p *part) write(b []byte) error {

@@ -20,9 +20,12 @@ import (
 type store struct {
 	root *os.Root // nothing outside is ever touched, whatever links there are
 	keep time.Duration
+	// silence is how long nothing may come of a transfer before another one of the
+	// same file goes on with its part: most often, its sender was killed.
+	silence time.Duration
 
 	mu   sync.Mutex
-	busy map[string]bool // parts that are being written
+	busy map[string]*part // that are being written
 }
 
 type writeFile = *os.File
@@ -37,7 +40,7 @@ func openStore(dir string, keep time.Duration) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder %s: %w", dir, err)
 	}
-	s := &store{root: root, keep: keep, busy: make(map[string]bool)}
+	s := &store{root: root, keep: keep, busy: make(map[string]*part)}
 	return s, s.clean()
 }
 
@@ -52,7 +55,7 @@ func (s *store) clean() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), partPrefix) || !strings.HasSuffix(e.Name(), partSuffix) || s.busy[e.Name()] {
+		if !strings.HasPrefix(e.Name(), partPrefix) || !strings.HasSuffix(e.Name(), partSuffix) || s.busy[e.Name()] != nil {
 			continue
 		}
 		if i, err := e.Info(); err == nil && i.Mode().IsRegular() && (s.keep < 0 || time.Since(i.ModTime()) > s.keep) {
@@ -84,8 +87,45 @@ func (s *store) exists(name string) error {
 	return nil
 }
 
-// open opens the part of a file, with what is there of it.
-func (s *store) open(o *offer) (_ *part, err error) {
+// enter notes that a part is being written. Of another transfer that writes it,
+// it waits for a sign of life.
+func (s *store) enter(p *part) error {
+	begun := time.Now()
+	p.gone = make(chan struct{})
+	for {
+		s.mu.Lock()
+		other := s.busy[p.key]
+		if other == nil {
+			p.heard.Store(begun.UnixNano())
+			s.busy[p.key] = p
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		at := time.Unix(0, other.heard.Load())
+		if at.After(begun) {
+			return errors.New("another transfer of it is under way")
+		}
+		left := s.silence - time.Since(at)
+		if left <= 0 {
+			if !other.whole.Load() {
+				other.taken.Store(true)
+				other.abort()
+			}
+			left = s.silence // it ends at once, unless a disk holds it up
+		}
+		t := time.NewTimer(left)
+		select {
+		case <-other.gone:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// open opens the part of a file, with what is there of it. abort ends the transfer
+// that it is for.
+func (s *store) open(o *offer, abort func()) (_ *part, err error) {
 	if err := s.exists(o.Name); err != nil {
 		return nil, err
 	}
@@ -93,19 +133,18 @@ func (s *store) open(o *offer) (_ *part, err error) {
 		return nil, err
 	}
 	h := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d", o.Name, o.Size, o.Time))
-	p := &part{s: s, key: fmt.Sprintf("%s%x%s", partPrefix, h[:12], partSuffix), hash: sha256.New()}
-	s.mu.Lock()
-	busy := s.busy[p.key]
-	s.busy[p.key] = true
-	s.mu.Unlock()
-	if busy {
-		return nil, errors.New("another transfer of it is under way")
+	p := &part{s: s, key: fmt.Sprintf("%s%x%s", partPrefix, h[:12], partSuffix), hash: sha256.New(), abort: abort}
+	if err := s.enter(p); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			s.release(p.key)
+			s.release(p)
 		}
 	}()
+	if err := s.exists(o.Name); err != nil { // the other transfer was complete
+		return nil, err
+	}
 	if i, err := s.root.Lstat(p.key); err == nil && !i.Mode().IsRegular() {
 		return nil, fmt.Errorf("%q is in the way", p.key)
 	}
@@ -122,10 +161,12 @@ func (s *store) open(o *offer) (_ *part, err error) {
 	return p, nil
 }
 
-func (s *store) release(key string) {
+// release notes that a part is not written any more.
+func (s *store) release(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.busy, key)
+	delete(s.busy, p.key)
+	close(p.gone)
 }
 
 // restart begins with nothing.
@@ -152,7 +193,7 @@ func (p *part) close() {
 		_ = p.s.root.Remove(p.key)
 	}
 	p.file = nil
-	p.s.release(p.key)
+	p.s.release(p)
 }
 
 // discard throws away what has come.
@@ -169,7 +210,7 @@ func (p *part) finish(o *offer) error {
 	}
 	err := errors.Join(p.file.Sync(), p.file.Close())
 	p.file = nil
-	defer p.s.release(p.key)
+	defer p.s.release(p)
 	if err != nil {
 		return fmt.Errorf("write: %w", err)
 	}

@@ -87,7 +87,10 @@ func openNetns(ctx context.Context, warn func(string)) (backend.Backend, error) 
 		Tag:        j.Tag(),
 		Env:        []string{netns.TagVariable + "=" + j.Tag()},
 		Journal:    record,
-		Close:      j.Close,
+		Close: func() error { // agents that were killed could not
+			_, err := daemon.SweepStorage(os.TempDir())
+			return errors.Join(err, j.Close())
+		},
 		NewDriver: func() (node.Driver, error) {
 			return netns.New(netns.Options{Part: session.Part, Tag: j.Tag(), Journal: record})
 		},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,10 +124,33 @@ func receiveFlags(dir, usage string) []cli.Flag {
 	}
 }
 
+// folder makes the folder that files come to, if there is none.
+func (o *hopOptions) folder(say *speaker) error {
+	if o.dir == "" || o.dir == "-" {
+		return nil
+	}
+	i, err := os.Stat(o.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.Mkdir(o.dir, 0o777); err != nil {
+			return err
+		}
+		say.line("made the folder " + o.dir)
+	case err != nil:
+		return err
+	case !i.IsDir():
+		return fmt.Errorf("--dir %s is no folder", o.dir)
+	}
+	return nil
+}
+
 // serve runs a node that takes files.
 func (o *hopOptions) serve(c *cli.Context, stderr *os.File, count int, daemon bool) error {
 	say := &speaker{w: stderr, quiet: o.quiet}
 	o.node.Log = say.line
+	if err := o.folder(say); err != nil {
+		return err
+	}
 	if o.node.ID == 0 {
 		if id, ok := hopnet.HostID(); ok {
 			o.node.ID = id
@@ -183,6 +207,16 @@ func (o *hopOptions) send(c *cli.Context, stderr *os.File) error {
 	if name != "" && len(files) > 1 {
 		return usagef("--name is for one FILE, there are %d", len(files))
 	}
+	for _, path := range files { // before anything is sent
+		if path == "-" {
+			continue
+		}
+		if i, err := os.Stat(path); err != nil {
+			return err
+		} else if i.IsDir() {
+			return isFolder(path)
+		}
+	}
 	if o.node.ID == 0 {
 		o.node.ID = hopnet.RandomID()
 	}
@@ -213,7 +247,7 @@ func (o *hopOptions) send(c *cli.Context, stderr *os.File) error {
 func (o *hopOptions) find(ctx context.Context, n *hopnet.Node, host, via string, limit time.Duration) (hopnet.NodeID, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("nothing for %v; is hopbed hop receive, or a daemon, running there, and its UDP port open?", limit))
 		defer cancel()
 	}
 	if via == "" && len(o.node.Peers) == 0 {
@@ -231,6 +265,10 @@ func (o *hopOptions) find(ctx context.Context, n *hopnet.Node, host, via string,
 		n.SetGateway(gateway)
 	}
 	return to, nil
+}
+
+func isFolder(path string) error {
+	return fmt.Errorf("%s is a folder: send its files, or a tar of it through -", path)
 }
 
 func (o *hopOptions) sendOne(c *cli.Context, n *hopnet.Node, to hopnet.NodeID, path, name string, say *speaker, stderr *os.File) error {
@@ -251,7 +289,7 @@ func (o *hopOptions) sendOne(c *cli.Context, n *hopnet.Node, to hopnet.NodeID, p
 		case err != nil:
 			return err
 		case i.IsDir():
-			return fmt.Errorf("%s is a folder: send its files, or a tar of it through -", path)
+			return isFolder(path)
 		case i.Mode().IsRegular():
 			f.Size, f.Time = i.Size(), i.ModTime()
 		}
@@ -274,11 +312,18 @@ func (o *hopOptions) sendOne(c *cli.Context, n *hopnet.Node, to hopnet.NodeID, p
 		first := bar.progress
 		bar.progress = func(n int64) { t.Stop(); first(n) }
 	}
-	sent, err := hopfile.Send(ctx, n, to, hopfile.Service, f, func(done int64) { bar.progress(done) })
+	stall := newStallNote(fileName(f.Name), 30*time.Second, say.line)
+	sent, err := hopfile.Send(ctx, n, to, hopfile.Service, f, func(done int64) {
+		stall.progress(done)
+		bar.progress(done)
+	})
+	stall.end()
 	bar.end()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && c.Context.Err() == nil {
 			err = fmt.Errorf("%s: %w", path, cause)
+		} else if errors.Is(err, hopnet.ErrRefused) {
+			err = fmt.Errorf("%s: %w; a daemon takes files only with --dir", path, err)
 		}
 		return err
 	}

@@ -79,10 +79,7 @@ func (r *runningHop) wait() error {
 // receiver's standard output; what is refused has an exit status.
 func TestHopMovesFiles(t *testing.T) {
 	dir := t.TempDir()
-	in := filepath.Join(dir, "in")
-	if err := os.Mkdir(in, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	in := filepath.Join(dir, "in") // it is made
 	data := strings.Repeat("A file that is a little longer than a block.\n", 40_000)
 	write(t, filepath.Join(dir, "report.txt"), data)
 	write(t, filepath.Join(dir, "note.txt"), "short")
@@ -121,6 +118,20 @@ func TestHopMovesFiles(t *testing.T) {
 	}
 }
 
+// A transfer that stands still is not given up, but somebody is told.
+func TestStallNote(t *testing.T) {
+	said := make(chan string, 10)
+	s := newStallNote("f", 10*time.Millisecond, func(text string) { said <- text })
+	s.progress(0)
+	s.progress(3000)
+	if text := <-said; !strings.Contains(text, "f: nothing has gone on for 10ms, at ") {
+		t.Error(text)
+	}
+	s.progress(4000)
+	<-said
+	s.end()
+}
+
 func TestHopUsage(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "bad.yaml"), "idd: 7\n")
@@ -140,7 +151,11 @@ func TestHopUsage(t *testing.T) {
 		{"hop daemon --config bad.yaml", "idd", exitUsage},
 		{"hop daemon extra", `"extra" is one`, exitUsage},
 		{"hop daemon --listen 192.0.2.1:1", "192.0.2.1:1", exitError},
-		{"hop send missing 127.0.0.1:1 --timeout 100ms", "no Hop node has answered", exitError},
+		{"hop send bad.yaml 127.0.0.1:1 --timeout 100ms", "no Hop node has answered at 127.0.0.1:1: nothing for 100ms; is hopbed hop receive", exitError},
+		{"hop send bad.yaml missing 127.0.0.1:1 --timeout 1h", "missing: no such file", exitError}, // before it waits
+		{"hop send . 127.0.0.1:1 --timeout 1h", "is a folder", exitError},
+		{"hop receive --dir bad.yaml --listen 127.0.0.1:0", "--dir bad.yaml is no folder", exitError},
+		{"hop receive --dir no/where --listen 127.0.0.1:0", "no/where", exitError},
 		{"hop nothing", "there is no command", exitUsage},
 	} {
 		status, _, stderr := hopbed(t, dir, strings.Fields(c.args)...)

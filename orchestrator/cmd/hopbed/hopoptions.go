@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -249,3 +251,27 @@ func (t *transferBar) end() {
 		_ = t.bar.Clear()
 	}
 }
+
+// stallNote says, once for each standstill, that a transfer has begun and does not
+// go on: it is not given up, because a link may be down for long.
+type stallNote struct {
+	timer *time.Timer
+	after time.Duration
+	done  atomic.Int64
+}
+
+func newStallNote(name string, after time.Duration, say func(string)) *stallNote {
+	s := &stallNote{after: after}
+	s.timer = time.AfterFunc(math.MaxInt64, func() {
+		say(fmt.Sprintf("%s: nothing has gone on for %v, at %v; still trying, Ctrl-C ends it", name, after, vtime.Bytes(s.done.Load())))
+	})
+	return s
+}
+
+// progress is told of the bytes that have been given to the network.
+func (s *stallNote) progress(done int64) {
+	s.done.Store(done)
+	s.timer.Reset(s.after)
+}
+
+func (s *stallNote) end() { s.timer.Stop() }

@@ -7,8 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -175,6 +177,7 @@ func (o *hopOptions) serve(c *cli.Context, stderr *os.File, count int, daemon bo
 	r := hopfile.Receiver{Dir: o.dir, MaxSize: int64(o.maxSize), KeepParts: o.keep}
 	if o.dir == "-" {
 		r.Out = c.App.Writer
+		signal.Ignore(syscall.SIGPIPE) // a reader that has gone is an error, which the sender is told
 	} else {
 		say.line("files come to " + o.dir)
 	}
@@ -186,11 +189,11 @@ func (o *hopOptions) serve(c *cli.Context, stderr *os.File, count int, daemon bo
 		say.line(fmt.Sprintf("%s from node %v: %v", fileName(x.Name), x.From, vtime.Bytes(x.Bytes)))
 	}
 	err = r.Serve(c.Context, l, count)
-	if err == nil || daemon && errors.Is(err, context.Canceled) {
-		// The last word to the senders.
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		_ = n.Shutdown(ctx)
+	// The last word to the senders, also that it was broken off: they would try on.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = n.Shutdown(ctx)
+	if daemon && errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err

@@ -118,6 +118,33 @@ func TestHopMovesFiles(t *testing.T) {
 	}
 }
 
+// A receiver that is interrupted tells its sender, which would try on otherwise.
+func TestHopReceiverInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	large := filepath.Join(dir, "large")
+	write(t, large, "")
+	if err := os.Truncate(large, 1<<40); err != nil {
+		t.Skip(err) // no holes in files here
+	}
+	in := filepath.Join(dir, "in")
+	there := startHop(t, "hop", "receive", "--id", "7", "--listen", "127.0.0.1:0", "--dir", in, "--max-size", "2000GiB")
+	sender := startHop(t, "hop", "send", large, there.address(), "--listen", "127.0.0.1:0")
+	for begun := false; !begun; time.Sleep(time.Millisecond) {
+		parts, _ := os.ReadDir(in)
+		for _, p := range parts {
+			i, err := p.Info()
+			begun = begun || err == nil && i.Size() > 0
+		}
+	}
+	there.stop()
+	if err := there.wait(); !errors.Is(err, context.Canceled) {
+		t.Errorf("the receiver: %v", err)
+	}
+	if err := sender.wait(); err == nil || !strings.Contains(err.Error(), "given up by the other end") {
+		t.Errorf("the sender: %v", err)
+	}
+}
+
 // A transfer that stands still is not given up, but somebody is told.
 func TestStallNote(t *testing.T) {
 	said := make(chan string, 10)

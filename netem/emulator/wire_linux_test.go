@@ -25,7 +25,7 @@ func TestWiresDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.loop.Close()
-	c.marks.next = vtime.Never
+	c.marks.next, c.changes.next = vtime.Never, vtime.Never
 	cfg := pipe.Config{Rate: vtime.GbitPerSecond, Queue: pipe.Queue{Packets: 10}, Loss: pipe.Loss{Good: 1}, LossAfterQueue: true}
 	w := &wire{c: c, name: "pipe/0/0", peer: 1, cfg: &cfg}
 	if err := w.renew(cfg); err != nil {

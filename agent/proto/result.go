@@ -269,6 +269,9 @@ type NodeFacts struct {
 	Samples       int            `json:"samples"`
 	SampleLateP99 vtime.Duration `json:"sample_late_p99_ns"`
 	SampleLateMax vtime.Duration `json:"sample_late_max_ns"`
+	// Standstill is the longest time that the agent stood still in the measured
+	// interval, looked for every 20 ms where it handles messages; 0 elsewhere.
+	Standstill vtime.Duration `json:"standstill_ns,omitempty"`
 	// Hop holds the node's Hop counters by name, in the order of hop's table.
 	Hop []Counter `json:"hop,omitempty"`
 	// Switched are the switches that were carried out, in their order.

@@ -59,6 +59,7 @@ func (s *session) start(st proto.Start) error {
 	}
 	s.sampler = &sampler{s: s, clock: c, every: every, end: st.End, stop: make(chan struct{}), done: make(chan struct{})}
 	go s.sampler.run()
+	s.startPulse(c, st.Warmup, st.End)
 	s.startSwitches(c, st.End)
 	return nil
 }
@@ -75,6 +76,7 @@ func (s *session) stopFlows() {
 		s.sampler.lateness(&s.facts)
 		s.sampler = nil
 	}
+	s.stopPulse()
 	s.stopSwitches()
 	s.mu.Lock()
 	var wg sync.WaitGroup

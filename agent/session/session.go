@@ -61,6 +61,7 @@ type session struct {
 	mu        sync.Mutex
 	endpoints []transport.Endpoint
 	sampler   *sampler
+	pulse     *pulse    // nil: no messages here
 	switcher  *switcher // nil: the node stays on
 
 	counters probe.Counters

@@ -26,6 +26,9 @@ func collectNodes(rec *store.RunRecord, results []*proto.Results) {
 		f["cpu_s"] = strconv.FormatFloat(used.Seconds(), 'f', 3, 64)
 		f["run_delay_s"] = strconv.FormatFloat(r.Facts.RunDelay.Seconds(), 'f', 3, 64)
 		f["sample_late_max_ms"] = strconv.FormatFloat(r.Facts.SampleLateMax.Seconds()*1e3, 'f', 1, 64)
+		if d := r.Facts.Standstill; d > 0 {
+			f["standstill_ms"] = strconv.FormatFloat(d.Seconds()*1e3, 'f', 1, 64)
+		}
 		for _, c := range append(append([]proto.Counter(nil), r.Facts.Counters...), r.Facts.Hop...) {
 			f[c.Name] = strconv.FormatInt(c.Delta, 10)
 		}

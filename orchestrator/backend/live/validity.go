@@ -33,6 +33,15 @@ const (
 	invalidSampleShare = 0.02
 	invalidSampleMin   = 250 * vtime.Millisecond // ordinary schedulers on busy hosts do this
 	invalidSampleMax   = 2 * vtime.Second
+
+	// The same where an agent handles messages: all that are due in a standstill are
+	// late by what is left of it. At 1 % of the interval that is what the 99th
+	// percentile of the delays begins to show, and a telephone call's jitter buffer
+	// before it; so the bounds are those of the medium's own standstill, except that
+	// below 50 ms nothing is made of it.
+	invalidMessageShare = 0.01
+	invalidMessageMin   = 50 * vtime.Millisecond
+	invalidMessageMax   = 200 * vtime.Millisecond
 )
 
 // sampleBounds returns from where on a late sample is worth a warning, and from
@@ -43,10 +52,17 @@ func sampleBounds(measured float64) (warn, invalid vtime.Duration) {
 	return min(invalidSampleMin, invalid/2), invalid
 }
 
+// messageBounds is sampleBounds for the standstill of an agent that handles messages.
+func messageBounds(measured float64) (warn, invalid vtime.Duration) {
+	share := vtime.FromSeconds(invalidMessageShare * measured)
+	invalid = min(invalidMessageMax, max(invalidMessageMin, share))
+	return invalid / 2, invalid
+}
+
 // judgeAgents adds the agents' part of the verdict, each reason once with the
 // worst node.
 func judgeAgents(run *store.Run, names []string, results []*proto.Results) {
-	var delay, late struct {
+	var delay, late, still struct {
 		node  int
 		share float64
 		d     vtime.Duration
@@ -63,11 +79,19 @@ func judgeAgents(run *store.Run, names []string, results []*proto.Results) {
 		if r.Facts.SampleLateMax > late.d {
 			late.node, late.d = i, r.Facts.SampleLateMax
 		}
+		if r.Facts.Standstill > still.d {
+			still.node, still.d = i, r.Facts.Standstill
+		}
 	}
 	if delay.share > warnRunDelay {
 		text := fmt.Sprintf("host starved: the agent of node %s waited for a processor for %.0f %% of the run, its threads together (worst of all nodes; warning above %.0f %%, invalid above %.0f %%)",
 			names[delay.node], delay.share*100, warnRunDelay*100, invalidRunDelay*100)
 		note(run, delay.share > invalidRunDelay, text)
+	}
+	if warn, invalid := messageBounds(run.DurationS); still.d > warn {
+		text := fmt.Sprintf("the agent of node %s, which handles messages, stood still for %v (worst of all nodes; warning above %v, invalid above %v): their delays have it in them; it was stopped, or the host is starved",
+			names[still.node], still.d.Std().Round(time.Millisecond), warn, invalid)
+		note(run, still.d > invalid, text)
 	}
 	if warn, invalid := sampleBounds(run.DurationS); late.d > warn {
 		text := fmt.Sprintf("the agent of node %s stood still for %v (worst of all nodes; warning above %v, invalid above %v): it was stopped, or the host is starved",

@@ -52,6 +52,25 @@ func TestStandstillIsJudgedByTheInterval(t *testing.T) {
 	}
 }
 
+// Delays of messages are spoiled by less than goodput is.
+func TestStandstillBesideMessages(t *testing.T) {
+	for _, c := range []struct {
+		measured          float64
+		still             vtime.Duration
+		warnings, invalid int
+	}{
+		{8, 39 * vtime.Millisecond, 0, 0}, {8, 70 * vtime.Millisecond, 1, 0}, {8, 81 * vtime.Millisecond, 0, 1},
+		{1, 24 * vtime.Millisecond, 0, 0}, {1, 51 * vtime.Millisecond, 0, 1},
+		{300, 99 * vtime.Millisecond, 0, 0}, {300, 190 * vtime.Millisecond, 1, 0}, {300, 300 * vtime.Millisecond, 0, 1},
+	} {
+		run := store.Run{DurationS: c.measured}
+		judgeAgents(&run, []string{"n01"}, []*proto.Results{{Facts: proto.NodeFacts{Standstill: c.still}}})
+		if len(run.Warnings) != c.warnings || len(run.InvalidReasons) != c.invalid {
+			t.Errorf("%v in %g s: %q %q", c.still, c.measured, run.Warnings, run.InvalidReasons)
+		}
+	}
+}
+
 // What the ring before a pipe loses is no loss of the pipe's.
 func TestLossesBeforeAPipeSpoilARun(t *testing.T) {
 	nodes := []store.Node{{Name: "a"}, {Name: "b"}}

@@ -19,10 +19,10 @@ import (
 // captureFlags are the options that make runs leave a capture or an event log.
 func captureFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "trace", Usage: "write what a sniffer would see, `FILE` .pcapng for Wireshark: the radio, and wires where flows leave their sources; of several runs each gets its own, named after it"},
-		&cli.StringFlag{Name: "events", Usage: "write a log of one readable line an event, `FILE`; of several runs each gets its own"},
+		&cli.StringFlag{Name: "trace", Usage: "write to `FILE`, .pcapng for Wireshark, what a sniffer would see: the radio, and wires where flows leave their sources; of several runs each gets its own, named after it"},
+		&cli.StringFlag{Name: "events", Usage: "write to `FILE` a log of one readable line an event; of several runs each gets its own"},
 		&cli.Int64Flag{Name: "snaplen", Value: int64(capture.DefaultSnapLen), Usage: "keep `N` bytes of each packet in the trace, from its IP header on; 0 = all"},
-		&cli.StringSliceFlag{Name: "trace-at", Usage: "trace this interface only, `NAME` such as air (the radio) or server:eth0 (repeatable), or all; Wireshark takes what it sees at two for TCP's retransmissions, so look at one: tshark -r FILE -Y 'frame.interface_name == \"server:eth0\"' -w server.pcapng"},
+		&cli.StringSliceFlag{Name: "trace-at", Usage: "trace only the interface of this `NAME`, such as air (the radio) or server:eth0 (repeatable), or all; Wireshark takes what it sees at two for TCP's retransmissions, so look at one: tshark -r FILE -Y 'frame.interface_name == \"server:eth0\"' -w server.pcapng"},
 		&cli.BoolFlag{Name: "overwrite", DisableDefaultText: true, Usage: "replace files of --trace and --events that exist"},
 	}
 }

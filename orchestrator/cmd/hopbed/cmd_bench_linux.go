@@ -23,7 +23,7 @@ func benchCommand() *cli.Command {
 				Flags: []cli.Flag{
 					&cli.StringFlag{Name: "cells", Usage: "numbers of nodes in cells of two, `N,N,…`", Value: "16,32,64,128"},
 					&cli.StringFlag{Name: "wires", Usage: "numbers of nodes wired in pairs, `N,N,…`", Value: "128"},
-					&cli.IntFlag{Name: "mesh", Usage: "nodes, and TCP flows, of the mesh, `N`; 0 for none", Value: 100},
+					&cli.IntFlag{Name: "mesh", Usage: "a mesh of `N` nodes, with as many TCP flows; 0 for none", Value: 100},
 				},
 				Action: func(c *cli.Context) error {
 					cells, err := counts(c.String("cells"))
@@ -51,7 +51,7 @@ func benchCommand() *cli.Command {
 				Name: "hop", Usage: "what Hop carries over a veth pair between two namespaces, beside TCP and UDP of iperf3",
 				Flags: []cli.Flag{
 					&cli.DurationFlag{Name: "span", Usage: "measure each flow for `TIME`", Value: 5 * time.Second},
-					&cli.IntFlag{Name: "repeat", Usage: "rounds, `N`", Value: 1},
+					&cli.IntFlag{Name: "repeat", Usage: "make `N` rounds", Value: 1},
 				},
 				Action: func(c *cli.Context) error {
 					span, repeat := c.Duration("span"), c.Int("repeat")

@@ -21,16 +21,17 @@ import (
 func listCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "list",
-		Usage: "show the shipped experiments",
+		Usage: "show the shipped experiments, and how long each takes in real time",
 		Action: func(c *cli.Context) error {
 			w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+			fmt.Fprintln(w, "name\truns\ton netns, about\ttitle")
 			for _, n := range library.Names() {
 				e, err := read(n)
 				if err != nil {
 					return err
 				}
 				p := plan.Build(e)
-				fmt.Fprintf(w, "%s\t%d runs, %v\t%s\n", n, len(p.Runs), p.Length().Std(), e.Base().Title)
+				fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", n, len(p.Runs), roundTime(p.WallTime(wallPerRun)), e.Base().Title)
 			}
 			return w.Flush()
 		},

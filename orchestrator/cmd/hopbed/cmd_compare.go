@@ -37,8 +37,8 @@ func compareCommand() *cli.Command {
 			wrap(dataset.CountRule, 88) + "\n\n" + wrap(dataset.FlowRule, 88),
 		Flags: []cli.Flag{
 			dbFlag(),
-			&cli.Int64Flag{Name: "campaign", DefaultText: "the newest", Usage: "whose transports to compare, `ID`"},
-			&cli.StringFlag{Name: "o", Usage: "write to `FILE` .html, .md or .json (default: Markdown on standard output)"},
+			&cli.Int64Flag{Name: "campaign", DefaultText: "the newest", Usage: "`ID` of the campaign whose transports to compare"},
+			&cli.StringFlag{Name: "o", Usage: "write to `FILE`, .html, .md or .json (default: Markdown on standard output)"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "JSON on standard output"},
 		},
 		Action: compareAction,
@@ -257,7 +257,7 @@ func printAims(c *cli.Context, st *store.Store, ids []int64) error {
 				continue
 			}
 			tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(tw, "aim\tmet\tmissed\tflows differ\ttoo few events\tnot sure")
+			fmt.Fprintln(tw, "aim\tmet\tmissed\tflows differ\ttoo few events\t(not sure, of the first three)")
 			for _, t := range k.Tally() {
 				fmt.Fprintf(tw, "%s ± %g %%\t%d\t%d\t%d\t%d\t%d\n", strings.ReplaceAll(string(t.Quantity), "_", " "), 100*t.Within, t.Met, t.Missed, t.FlowsDiffer, t.TooFew, t.Unsure)
 			}

@@ -20,10 +20,10 @@ func exportCommand() *cli.Command {
 		Usage: "write a table of results as CSV or JSON to standard output",
 		Flags: []cli.Flag{
 			dbFlag(),
-			&cli.StringFlag{Name: "table", Usage: "`TABLE`: " + strings.Join(store.ExportTables(), ", ")},
+			&cli.StringFlag{Name: "table", Usage: "name of the `TABLE`: " + strings.Join(store.ExportTables(), ", ")},
 			&cli.StringFlag{Name: "format", Value: "csv", Usage: "csv or json"},
-			&cli.Int64Flag{Name: "campaign", DefaultText: "all", Usage: "only this campaign, `ID`"},
-			&cli.Int64Flag{Name: "run", DefaultText: "all", Usage: "only this run, `ID`"},
+			&cli.Int64Flag{Name: "campaign", DefaultText: "all", Usage: "only the campaign with this `ID`"},
+			&cli.Int64Flag{Name: "run", DefaultText: "all", Usage: "only the run with this `ID`"},
 			&cli.StringFlag{Name: "o", Usage: "write to `FILE` instead"},
 		},
 		Action: func(c *cli.Context) error {

@@ -64,7 +64,7 @@ in a file, --config FILE; unknown keys are errors:
 
 radio: true marks packets to a neighbour behind a wireless interface for its
 background and voice queues, as the paper has it.`,
-				Flags: append(nodeFlags(fmt.Sprintf(":%d", hopnet.DefaultPort)), receiveFlags("", "take files into this folder, `DIR` (without it the daemon only relays)")...),
+				Flags: append(nodeFlags(fmt.Sprintf(":%d", hopnet.DefaultPort)), receiveFlags("", "take files into the folder `DIR` (without it the daemon only relays)")...),
 				Action: func(c *cli.Context) error {
 					o, err := hopOptionsOf(c)
 					if err != nil {
@@ -75,7 +75,7 @@ background and voice queues, as the paper has it.`,
 			},
 			{
 				Name: "receive", Usage: "take one file, or --count, and end",
-				Flags: append(append(nodeFlags(fmt.Sprintf(":%d", hopnet.DefaultPort)), receiveFlags(".", "folder that files come to, `DIR`; - writes one file to standard output")...),
+				Flags: append(append(nodeFlags(fmt.Sprintf(":%d", hopnet.DefaultPort)), receiveFlags(".", "`DIR` is the folder that files come to, and is made if need be; - writes one file to standard output")...),
 					&cli.IntFlag{Name: "count", Usage: "end after `N` files; 0 for never", Value: 1}),
 				Action: func(c *cli.Context) error {
 					o, err := hopOptionsOf(c)
@@ -103,9 +103,9 @@ sent again within a day.
 Exit status: 0 all files are there and checked; 1 some are not; 2 usage; 130
 interrupted.`,
 				Flags: append(nodeFlags(":0"),
-					&cli.StringFlag{Name: "via", Usage: "the neighbour that leads there, `HOST[:PORT]`"},
-					&cli.StringFlag{Name: "name", Usage: "name that the file gets there, `NAME` (one FILE only; - has none of its own)"},
-					&cli.DurationFlag{Name: "timeout", Usage: "give up if HOST has not answered for so long, `TIME`; 0 for never", Value: 30 * time.Second}),
+					&cli.StringFlag{Name: "via", Usage: "`HOST[:PORT]` of the neighbour that leads there"},
+					&cli.StringFlag{Name: "name", Usage: "`NAME` that the file gets there (one FILE only; - has none of its own)"},
+					&cli.DurationFlag{Name: "timeout", Usage: "give up if HOST has not answered for this `TIME`; 0 for never", Value: 30 * time.Second}),
 				Action: func(c *cli.Context) error {
 					o, err := hopOptionsOf(c)
 					if err != nil {
@@ -121,7 +121,7 @@ interrupted.`,
 func receiveFlags(dir, usage string) []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "dir", Usage: usage, Value: dir},
-		&cli.StringFlag{Name: "max-size", Usage: "largest file that is taken, `SIZE`", Value: vtime.Bytes(hopfile.DefaultMaxSize).String()},
+		&cli.StringFlag{Name: "max-size", Usage: "largest `SIZE` of a file that is taken", Value: vtime.Bytes(hopfile.DefaultMaxSize).String()},
 		&cli.DurationFlag{Name: "keep", Usage: "keep what came of a transfer that was broken off for `TIME`; 0 keeps nothing", Value: 24 * time.Hour},
 	}
 }

@@ -60,8 +60,8 @@ func reportCommand() *cli.Command {
 		Usage: "write a comparison report of stored results",
 		Flags: []cli.Flag{
 			dbFlag(),
-			&cli.Int64SliceFlag{Name: "campaign", Usage: "the campaign with this `ID` (default: the newest, with those of the same command on other back ends; repeatable)"},
-			&cli.StringFlag{Name: "o", Usage: "write to `FILE` .html, .md or .json (default: Markdown on standard output)"},
+			&cli.Int64SliceFlag{Name: "campaign", Usage: "`ID` of a campaign; may be repeated (default: the newest, with those of the same command on other back ends)"},
+			&cli.StringFlag{Name: "o", Usage: "write to `FILE`, .html, .md or .json (default: Markdown on standard output)"},
 		},
 		Action: func(c *cli.Context) error {
 			if o := c.String("o"); o != "" {

@@ -17,7 +17,7 @@ import (
 )
 
 func dbFlag() cli.Flag {
-	return &cli.StringFlag{Name: "db", Value: "results.db", Usage: "database with the results, `FILE`"}
+	return &cli.StringFlag{Name: "db", Value: "results.db", Usage: "`FILE` of the database with the results"}
 }
 
 // openRead opens the database of the command line for reading.

@@ -29,9 +29,9 @@ func runCommand(stderr *os.File) *cli.Command {
 			"Exit status: 0 all runs complete and valid; 1 error; 2 usage; 3 finished, but some run\n" +
 			"failed or is invalid; 130 interrupted.",
 		Flags: append(append(changeFlags(), captureFlags()...),
-			&cli.StringFlag{Name: "backend", DefaultText: "the file's backends, else netns", Usage: "where to run, `NAME` or several with commas: " + strings.Join(backendNames(), ", ")},
-			&cli.StringFlag{Name: "db", Value: "results.db", Usage: "database for the results, `FILE`"},
-			&cli.StringFlag{Name: "report", Usage: "write a report afterwards, `FILE` .html, .md or .json"},
+			&cli.StringFlag{Name: "backend", DefaultText: "the file's backends, else netns", Usage: "`NAME` of the back end, or several with commas: " + strings.Join(backendNames(), ", ")},
+			&cli.StringFlag{Name: "db", Value: "results.db", Usage: "`FILE` of the database for the results"},
+			&cli.StringFlag{Name: "report", Usage: "write a report to `FILE` afterwards, .html, .md or .json"},
 			&cli.BoolFlag{Name: "resume", DisableDefaultText: true, Usage: "go on with the unfinished campaign of the same file"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress and no warnings; results and errors as usual"},
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "progress as JSON lines on standard error, the summary as JSON on standard output"},

@@ -17,9 +17,9 @@ func changeFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "quick", DisableDefaultText: true, Usage: "run the file's shortened variant; results are marked: not for conclusions"},
 		&cli.StringSliceFlag{Name: "set", Usage: "change a value of the file, `KEY=VALUE` (repeatable), such as radio.rate=5.5mbit"},
-		&cli.StringFlag{Name: "repeat", Usage: "number of repetitions, `N`"},
-		&cli.StringFlag{Name: "seed", Usage: "base of every random choice, `N`"},
-		&cli.StringFlag{Name: "duration", Usage: "measured interval, `TIME` such as 60s"},
+		&cli.StringFlag{Name: "repeat", Usage: "make `N` repetitions"},
+		&cli.StringFlag{Name: "seed", Usage: "take `N` as the base of every random choice"},
+		&cli.StringFlag{Name: "duration", Usage: "measure for `TIME`, such as 60s"},
 	}
 }
 

@@ -35,13 +35,13 @@ type hopOptions struct {
 
 func nodeFlags(listen string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "id", Usage: "this node's id, a number or IPv4 address, `ID`"},
-		&cli.StringFlag{Name: "listen", Usage: "UDP address, `[HOST]:PORT`", Value: listen},
-		&cli.StringSliceFlag{Name: "peer", Usage: "a neighbour, `[ID=]HOST[:PORT]`; may be repeated"},
-		&cli.StringSliceFlag{Name: "route", Usage: "the neighbour towards a node, `NODE=NEIGHBOUR` (ids); may be repeated"},
-		&cli.StringFlag{Name: "gateway", Usage: "the neighbour towards all other nodes, `ID`"},
+		&cli.StringFlag{Name: "id", Usage: "this node's `ID`, a number or IPv4 address"},
+		&cli.StringFlag{Name: "listen", Usage: "UDP address `[HOST]:PORT` of this node", Value: listen},
+		&cli.StringSliceFlag{Name: "peer", Usage: "`[ID=]HOST[:PORT]` of a neighbour; may be repeated"},
+		&cli.StringSliceFlag{Name: "route", Usage: "the neighbour towards a node, as `NODE=NEIGHBOUR` (ids); may be repeated"},
+		&cli.StringFlag{Name: "gateway", Usage: "`ID` of the neighbour towards all other nodes"},
 		&cli.BoolFlag{Name: "closed", Usage: "take packets of --peer neighbours only, of none that introduce themselves"},
-		&cli.StringFlag{Name: "config", Usage: "read these options from a YAML file, `FILE`; the command line comes first"},
+		&cli.StringFlag{Name: "config", Usage: "read these options from the YAML `FILE`; the command line comes first"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "say nothing but errors"},
 	}
 }

@@ -181,7 +181,8 @@ func TestEveryShippedExperimentCanBeChecked(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "load30") {
 		t.Fatalf("list: status %d:\n%s", status, out)
 	}
-	for line := range strings.Lines(out) {
+	_, rows, _ := strings.Cut(out, "\n") // below the heads of the columns
+	for line := range strings.Lines(rows) {
 		name := strings.Fields(line)[0]
 		if status, _, stderr := hopbed(t, dir, "check", name, "--json"); status != 0 {
 			t.Errorf("check %s: status %d: %s", name, status, stderr)

@@ -109,7 +109,7 @@ func delayTable(g *Group, workload string) Table {
 		}
 		t.add("", cells...)
 	}
-	t.Notes = append(t.Notes, "Medians over repetitions, in brackets the 95\u00a0% interval. "+delayMeaning(workload))
+	t.Notes = append(t.Notes, "Quantiles of all "+noun+"s of a repetition; shown is the median over repetitions, in brackets its 95\u00a0% interval. "+delayMeaning(workload))
 	if anyLost {
 		t.Notes = append(t.Notes, "Quantiles are of the "+noun+"s that were delivered: read them together with the lost.")
 	}

@@ -73,6 +73,9 @@ func published(ref string, on conditions) ([]render.Published, error) {
 			told[v] = true
 			p.Text, p.Value, p.Unit, p.Source = text(v), v.Number, unit(v.Unit), source(e, v)
 		}
+		if p.Metric == "" {
+			p.NotTestable = notComputed(c.Metric)
+		}
 		if c.Needs.Radio != "" && c.Needs.Radio != on.radio {
 			p.NotTestable = fmt.Sprintf("the claim is about the %s radio, this campaign has the %s one", c.Needs.Radio, on.radio)
 		}
@@ -80,12 +83,25 @@ func published(ref string, on conditions) ([]render.Published, error) {
 	}
 	for i := range e.Values {
 		if v := &e.Values[i]; !told[v] {
-			out = append(out, render.Published{
+			p := render.Published{
 				ID: ref + "/" + v.ID, Text: text(v), Value: v.Number, Unit: unit(v.Unit), Source: source(e, v), Metric: metricOf[v.Metric], Subject: v.Of,
-			})
+			}
+			if p.Metric == "" {
+				p.NotTestable = notComputed(v.Metric)
+			}
+			out = append(out, p)
 		}
 	}
 	return out, nil
+}
+
+// notComputed says why a metric that the reference names has no value here.
+func notComputed(m reference.Metric) string {
+	switch m {
+	case reference.LossOfCollapse, reference.ShareAt20, reference.ShareAt80, reference.LinearFitR2:
+		return fmt.Sprintf("%s is of goodput over all points of the sweep, and what is judged is each point by itself: read it from the goodput at each point", m)
+	}
+	return fmt.Sprintf("the report does not compute %s", m)
 }
 
 func text(v *reference.Value) string {

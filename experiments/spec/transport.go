@@ -245,7 +245,7 @@ var udpVariants = []string{"no-arq", "txop"}
 // hopVariants are Hop with one mechanism changed, for its component breakdown.
 var hopVariants = []string{
 	"no-withholding", "no-backpressure", "arq", "no-txop", "no-vbsyn", "no-microblock",
-	"poll", "regrant", "no-quick-bsyn", "e2e-once", "literal-timeout", "adaptive-poll", "notice", "unordered",
+	"poll", "regrant", "no-quick-bsyn", "e2e-again", "literal-timeout", "adaptive-poll", "notice", "unordered",
 }
 
 // congestionControls are the names that Linux gives its congestion controls

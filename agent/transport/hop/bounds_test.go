@@ -74,7 +74,7 @@ func TestForgottenRequest(t *testing.T) {
 // many.
 func TestHopLimit(t *testing.T) {
 	cfg := testConfig()
-	cfg.VirtualTTL, cfg.E2EInitial, cfg.E2EStall = 2, vtime.Second, 0
+	cfg.VirtualTTL, cfg.E2EInitial = 2, vtime.Second
 	w := newWorld(t, 1, 6, cfg, worldOptions{})
 	w.chain(0)
 	k := w.open(0, 5, 1, 64*vtime.KiB, FlowOptions{})

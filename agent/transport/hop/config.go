@@ -92,7 +92,8 @@ type Config struct {
 	// the paper has it, instead of to twice that delay, doubling per token.
 	E2ELiteral bool
 	// E2EStall is how long a source whose window is full waits for the destination
-	// before it asks by a token (10 s), and 0 the behaviour of the paper: it waits for
+	// before it asks by a token, and who knows more end-to-end BACKs than an
+	// announcement says them again; 0 is the faithful behaviour: the source waits for
 	// the end-to-end timeout, and end-to-end BACKs are sent once, whether the link was
 	// up or not. See gap.go.
 	E2EStall vtime.Duration
@@ -161,13 +162,15 @@ func DefaultConfig() Config {
 		RequestTTL:     10 * vtime.Second,
 		E2EInitial:     60 * vtime.Second,
 		E2EFloor:       1 * vtime.Second,
-		E2EStall:       10 * vtime.Second,
 		VirtualTTL:     50,
 		MicroThreshold: 16 * vtime.KiB,
 		MicroWindow:    64 * vtime.KiB,
 		DrainTimeout:   2 * vtime.Second,
 	}
 }
+
+// E2EStall is Config.E2EStall of the variant e2e-again.
+const E2EStall = 10 * vtime.Second
 
 // variant is one named switch of the component breakdown.
 type variant struct {
@@ -186,7 +189,7 @@ var variants = []variant{
 	{"poll", func(c *Config) { c.GrantPoll = true }},
 	{"regrant", func(c *Config) { c.GrantRepeat = 100 * vtime.Millisecond }},
 	{"no-quick-bsyn", func(c *Config) { c.BSYNQuick = 0 }},
-	{"e2e-once", func(c *Config) { c.E2EStall = 0 }},
+	{"e2e-again", func(c *Config) { c.E2EStall = E2EStall }},
 	{"literal-timeout", func(c *Config) { c.E2ELiteral = true }},
 	{"adaptive-poll", func(c *Config) { c.PollAdaptive = true }},
 	{"notice", func(c *Config) { c.Notice = true }},

@@ -5,8 +5,8 @@ import "github.com/hopbed/hopbed/netem/vtime"
 // Long gaps (paper §3.6). Where the links of a path are rarely up together, blocks
 // travel by themselves: next hops are kept, BSYNs and tokens are repeated for ever.
 // End-to-end BACKs do not: they are sent once, into a link that is down as a rule, and
-// every token that asks again brings the answer one hop further only. Two rules of
-// this implementation make the way back as good as the way there:
+// every token that asks again brings the answer one hop further only. Two rules that
+// the paper does not have (Config.E2EStall) make the way back as good as the way there:
 //
 //   - An announcement tells what its sender knows to be acknowledged end to end (base).
 //     Who knows more says so again (tellAgain). So acknowledgements advance one hop

@@ -6,6 +6,13 @@ import (
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
+// gapConfig is Hop with the two rules for long gaps.
+func gapConfig() Config {
+	c := testConfig()
+	c.E2EStall = E2EStall
+	return c
+}
+
 // cut takes links of a chain down, or up again.
 func (w *world) cut(down bool, links ...int) {
 	p := 0.0
@@ -32,7 +39,7 @@ func (w *world) all() []int {
 func TestLongGap(t *testing.T) {
 	const hops = 5
 	run := func(h int, at, gap vtime.Duration) (delivered, known vtime.Time) {
-		cfg := testConfig()
+		cfg := gapConfig()
 		cfg.H = h
 		w := newWorld(t, 1, hops+1, cfg, worldOptions{})
 		w.chain(0)
@@ -91,7 +98,7 @@ func TestContacts(t *testing.T) {
 		{4, 4, vtime.Minute, 10 * vtime.Minute, false, 0.9},
 		{4, 4, 5 * vtime.Second, 55 * vtime.Second, true, 0.6},
 	} {
-		cfg := testConfig()
+		cfg := gapConfig()
 		cfg.H, cfg.Window = c.h, MaxWindow
 		if c.once {
 			cfg.E2EStall = 0
@@ -125,7 +132,7 @@ func TestContacts(t *testing.T) {
 // lost hears of the destination within E2EStall and the pauses of a token, however long
 // its end-to-end timeout has become.
 func TestFullWindowAsks(t *testing.T) {
-	cfg := testConfig()
+	cfg := gapConfig()
 	cfg.Window, cfg.H = 4, 4
 	w := newWorld(t, 1, 4, cfg, worldOptions{})
 	w.chain(0)
@@ -153,7 +160,7 @@ func TestFullWindowAsks(t *testing.T) {
 func TestDeathWithinAGap(t *testing.T) {
 	for _, gap := range []vtime.Duration{10 * vtime.Second, 2 * vtime.Hour} {
 		for victim := 1; victim < 4; victim++ {
-			cfg := testConfig()
+			cfg := gapConfig()
 			cfg.H = 4
 			w := newWorld(t, 1, 5, cfg, worldOptions{})
 			w.chain(0)
@@ -219,7 +226,7 @@ func TestRouteChangesInMidBlock(t *testing.T) {
 // else answers for but the source; the route leads around it from then on.
 func TestSilentRelayIsNotATrap(t *testing.T) {
 	for _, h := range []int{1, 4} {
-		cfg := testConfig()
+		cfg := gapConfig()
 		cfg.H = h
 		w := newWorld(t, 1, 5, cfg, worldOptions{})
 		for _, l := range [][2]int{{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}} {

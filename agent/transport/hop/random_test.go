@@ -34,8 +34,8 @@ func randomConfig(r *rand.Rand) Config {
 		c.GrantRepeat = vtime.Duration(20+r.IntN(300)) * vtime.Millisecond
 	}
 	c.PollAdaptive, c.Notice = r.IntN(4) == 0, r.IntN(4) == 0
-	if r.IntN(4) == 0 {
-		c.E2EStall = 0
+	if r.IntN(2) == 0 {
+		c.E2EStall = E2EStall
 	}
 	return c
 }

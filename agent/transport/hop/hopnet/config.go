@@ -88,6 +88,7 @@ type Peer struct {
 //   - H is 2, so that a relay receives a block while it sends another;
 //   - timers begin at 10 ms instead of 50 ms, and still grow with what is measured;
 //   - a source that has no end-to-end acknowledgement asks after 2 s, not 60 s;
+//   - end-to-end acknowledgements that were lost are said again (e2e-again);
 //   - a flow's turn is 32 packets, about what the kernel takes at once;
 //   - 16 blocks of a flow are under way at most.
 //
@@ -101,6 +102,7 @@ func Defaults() hop.Config {
 	c.BSYNQuick = 10 * vtime.Millisecond
 	c.PollFloor = 10 * vtime.Millisecond
 	c.E2EInitial = 2 * vtime.Second
+	c.E2EStall = hop.E2EStall
 	c.MaxFlows = 8192
 	return c
 }

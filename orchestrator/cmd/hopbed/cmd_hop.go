@@ -310,7 +310,9 @@ func (o *hopOptions) sendOne(c *cli.Context, n *hopnet.Node, to hopnet.NodeID, p
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
-		t := time.AfterFunc(limit, func() { cancel(fmt.Errorf("node %v has not answered for %v; is hopbed hop receive running there with this id, and has each relay a neighbour or route towards it (its log says)?", to, limit)) })
+		t := time.AfterFunc(limit, func() {
+			cancel(fmt.Errorf("node %v has not answered for %v; is hopbed hop receive running there with this id, and has each relay a neighbour or route towards it (its log says)?", to, limit))
+		})
 		defer t.Stop()
 		first := bar.progress
 		bar.progress = func(n int64) { t.Stop(); first(n) }

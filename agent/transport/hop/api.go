@@ -198,7 +198,8 @@ type FlowStats struct {
 	BlocksReceived uint64      // blocks completed here
 	BlocksAcked    uint64      // source: blocks acknowledged end to end
 	MicroBlocks    uint64      // micro-blocks that began (source) or were completed here
-	BytesSent      vtime.Bytes // payload bytes in data packets, repetitions included
+	BytesSent      vtime.Bytes // payload bytes sent, in data packets or behind a BSYN, repetitions included
+	BytesAgain     vtime.Bytes // of which those sent again in a later round
 	PacketsSent    uint64      // data packets
 	Retransmitted  uint64      // data packets sent again in a later round
 	DataAgain      uint64      // data packets sent of blocks that were passed on before (a token asked for them)

@@ -248,6 +248,7 @@ func (n *Node) sendData(now vtime.Time, b *block, c Class) {
 	s.BytesSent += vtime.Bytes(size)
 	if b.round > 1 {
 		s.Retransmitted++
+		s.BytesAgain += vtime.Bytes(size)
 	}
 	if b.resend {
 		s.DataAgain++

@@ -164,6 +164,7 @@ func (n *Node) sendBSYN(now vtime.Time, p *port, b *block) bool {
 		// The beginning of a micro-block: its data follow, or are in it.
 		if b.inline(n.cfg.Payload) {
 			p.micro.remove(func(x **block) bool { return *x == b })
+			b.f.stats.BytesSent += vtime.Bytes(b.size)
 			n.lastGiven(now, b)
 		}
 		return true

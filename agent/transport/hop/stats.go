@@ -66,6 +66,7 @@ func (n *Node) Stats() NodeStats {
 func (s *FlowStats) Add(o *FlowStats) {
 	s.Delivered += o.Delivered
 	s.BytesSent += o.BytesSent
+	s.BytesAgain += o.BytesAgain
 	s.DelaySum += o.DelaySum
 	to, from := s.counters(), o.counters()
 	for i := range to {

@@ -3,6 +3,8 @@ package hop
 import (
 	"reflect"
 	"testing"
+
+	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 // TestEveryCounterIsAdded: what counts is kept over a node's death, and what is a
@@ -57,4 +59,33 @@ func TestEveryCounterIsAdded(t *testing.T) {
 	sum.Add(&n)
 	sum.Add(&n)
 	check(reflect.ValueOf(sum), 2)
+}
+
+// Bytes are those that were sent, whatever the length of the packets: a block that
+// is inside its BSYN counts as well, and a repetition by its own length.
+func TestBytesSentOfSmallBlocks(t *testing.T) {
+	sent := func(size vtime.Bytes, loss float64) (s FlowStats) {
+		cfg := testConfig()
+		w := newWorld(t, 1, 2, cfg, worldOptions{arqTries: 1})
+		w.chain(loss)
+		k := w.open(0, 1, 1, 50*size, FlowOptions{BlockSize: size})
+		done := w.run(vtime.Time(vtime.Hour), func() bool {
+			if now, ok := w.nodes[0].n.FlowStats(k); ok {
+				s = now
+			}
+			return w.nodes[1].app.finished[k]
+		})
+		if !done {
+			t.Fatalf("blocks of %v, loss %v: not delivered\n%s", size, loss, w.summary())
+		}
+		return s
+	}
+	for _, size := range []vtime.Bytes{20, 3000} {
+		if s := sent(size, 0); s.BytesSent != 50*size || s.BytesAgain != 0 {
+			t.Errorf("blocks of %v: %v sent, %v of it again; want %v and nothing", size, s.BytesSent, s.BytesAgain, 50*size)
+		}
+		if s := sent(size, 0.3); s.BytesAgain == 0 || s.BytesAgain >= s.BytesSent || s.BytesSent < 50*size {
+			t.Errorf("blocks of %v over a lossy link: %v sent, %v of it again", size, s.BytesSent, s.BytesAgain)
+		}
+	}
 }

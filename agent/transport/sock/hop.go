@@ -199,7 +199,7 @@ func (e *hopEndpoint) Sample(now vtime.Time, to []proto.Sample) []proto.Sample {
 	defer e.mu.Unlock()
 	for _, f := range e.flows {
 		if now >= f.Flow.Start && f.meter != nil {
-			to = append(to, f.sample(now, e.hop, e.cfg.Payload))
+			to = append(to, f.sample(now, e.hop))
 		}
 	}
 	return to
@@ -235,7 +235,7 @@ func (e *hopEndpoint) Results() []proto.FlowResult {
 	defer e.mu.Unlock()
 	var out []proto.FlowResult
 	for _, f := range e.flows {
-		r := f.outcome(e.halted, e.hop, e.cfg.Payload)
+		r := f.outcome(e.halted, e.hop)
 		if e.failure != nil && r.Error == nil {
 			r.Error = &proto.Error{Code: proto.CodeSystem, What: fmt.Sprintf("flow %d", f.Flow.ID), Detail: e.failure.Error()}
 		}

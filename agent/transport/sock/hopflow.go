@@ -165,12 +165,12 @@ func (f *hopFlow) remember(n *hop.Node) {
 	}
 }
 
-func (f *hopFlow) sample(now vtime.Time, n *hop.Node, payload int) proto.Sample {
+func (f *hopFlow) sample(now vtime.Time, n *hop.Node) proto.Sample {
 	f.remember(n)
 	s := &f.last
 	out := proto.Sample{
 		Flow: f.Flow.ID, Side: f.side, T: now, SRTT: s.SRTT,
-		Sent: s.BytesSent, RetransPackets: int64(s.Retransmitted), Retrans: vtime.Bytes(s.Retransmitted) * vtime.Bytes(payload),
+		Sent: s.BytesSent, RetransPackets: int64(s.Retransmitted), Retrans: s.BytesAgain,
 		Held: s.HeldBytes, BlocksHeld: int64(s.Held), BlocksInFlight: int64(s.InFlight), BlocksCached: int64(s.Cached), BlocksUnacked: int64(s.Unacked),
 		Withheld: int64(s.Waiting), MicroBlocks: int64(s.MicroBlocks), GrantsWithheld: int64(s.Withheld), Blocked: int64(s.Blocked),
 		Tokens: int64(s.Tokens), DataFrames: int64(s.PacketsSent), ControlFrames: int64(s.BSYNs + s.BACKs + s.Tokens),
@@ -187,13 +187,13 @@ func (f *hopFlow) sample(now vtime.Time, n *hop.Node, payload int) proto.Sample 
 }
 
 // outcome is the flow's account after the loop has ended at halted.
-func (f *hopFlow) outcome(halted vtime.Time, n *hop.Node, payload int) proto.FlowResult {
+func (f *hopFlow) outcome(halted vtime.Time, n *hop.Node) proto.FlowResult {
 	r := f.result
 	if f.meter == nil {
 		return r
 	}
 	r.MeasuredTo = vtime.Max(r.MeasuredFrom, vtime.Min(r.MeasuredTo, halted))
-	last := f.sample(halted, n, payload)
+	last := f.sample(halted, n)
 	r.Last = &last
 	r.Counters = repeats(&f.last)
 	switch f.side {

@@ -181,7 +181,7 @@ func (h *hopFlow) sample(now vtime.Time, i int) {
 	s := &h.last[i]
 	out := h.net.newSample(h.order.ID, h.side(i), now)
 	out.SRTT, out.Sent = s.SRTT, s.BytesSent
-	out.RetransPackets, out.Retrans = int64(s.Retransmitted), vtime.Bytes(s.Retransmitted)*vtime.Bytes(h.net.cfg.Hop.Payload)
+	out.RetransPackets, out.Retrans = int64(s.Retransmitted), s.BytesAgain
 	out.Held, out.MicroBlocks = s.HeldBytes, int64(s.MicroBlocks)
 	out.BlocksHeld, out.BlocksInFlight, out.BlocksCached = int64(s.Held), int64(s.InFlight), int64(s.Cached)
 	out.BlocksUnacked, out.Withheld = int64(s.Unacked), int64(s.Waiting)

@@ -225,6 +225,7 @@ func TestEveryOutputNamesTheBackEnd(t *testing.T) {
 		Flows:     []store.Flow{{Transport: "tcp/cubic", Dst: 1, Bytes: 1e6, GoodputBps: store.Goodput(1e6, 10), Status: store.FlowOK}},
 		Links:     []store.Link{{Src: 0, Dst: 1}},
 		Samples:   []store.Sample{{Side: store.SideDst, Node: 1}},
+		Messages:  []store.Message{{Size: 100, ReadyUs: 5, DelayUs: store.Some(int64(7))}},
 		NodeStats: []store.NodeStat{{Node: 0, AC: store.ACAll}},
 		Pipes:     []store.Pipe{{Src: 0, Dst: 1}},
 		Events:    []store.Event{{Kind: "connected"}},

@@ -263,6 +263,18 @@ func (c *Client) Clock(ctx context.Context) (Clock, error) {
 	return r, c.Call(ctx, TypeClock, nil, &r)
 }
 
+// Probe schedules link probes.
+func (c *Client) Probe(ctx context.Context, p Probe) error { return c.Call(ctx, TypeProbe, p, nil) }
+
+// Heard ends the probing and returns what was heard.
+func (c *Client) Heard(ctx context.Context) (*Heard, error) {
+	h := new(Heard)
+	if err := c.Call(ctx, TypeHeard, nil, h); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
 // Start schedules the flows and returns before they begin.
 func (c *Client) Start(ctx context.Context, s Start) error {
 	return c.Call(ctx, TypeStart, s, nil)

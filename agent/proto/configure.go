@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/netip"
 
+	"github.com/hopbed/hopbed/agent/radio"
+	"github.com/hopbed/hopbed/netem/tc"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -45,6 +47,17 @@ type Configure struct {
 	// Board gives the queue board of the emulated links (netem/board); nil where
 	// the node has a real radio.
 	Board *Board `json:"board,omitempty"`
+	// Radio is what is to be set at the node's radio; nil where the medium is
+	// emulated.
+	Radio *radio.Config `json:"radio,omitempty"`
+	// Shapers are links that the node's kernel emulates, in the order of
+	// Interfaces; one at most for each.
+	Shapers []tc.Link `json:"shapers,omitempty"`
+	// Protect are addresses that must stay reachable as they are: the controller's.
+	// A configuration that would change an interface which carries them is refused.
+	Protect []netip.Addr `json:"protect,omitempty"`
+	// KeepAddress: the interfaces have the node's address already, and lose nothing.
+	KeepAddress bool `json:"keep_address,omitempty"`
 	// Hop holds the fields of hop.Config that differ from its defaults, as
 	// JSON, decoded strictly; absent = defaults.
 	Hop json.RawMessage `json:"hop,omitempty"`
@@ -137,8 +150,12 @@ type Port struct {
 	Port int `json:"port"`
 }
 
-// Board names the inherited descriptors of the emulator's queue board.
+// Board names the descriptors of the emulator's queue board: inherited ones, or
+// those of another process on this host.
 type Board struct {
+	// PID, if not 0, is the process that has the descriptors (pidfd_getfd(2)), for
+	// agents that were not started by their controller.
+	PID     int `json:"pid,omitempty"`
 	MemFD   int `json:"mem_fd"`   // memfd shared with the emulator
 	EventFD int `json:"event_fd"` // this node's eventfd
 	// Nodes is the number of nodes on the board.

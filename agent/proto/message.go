@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the protocol. Both sides must have the same one:
 // a newer agent does not guess what an older controller meant.
-const Version = 3
+const Version = 4
 
 // MaxLine is the longest line that either side accepts, in bytes with its
 // newline. The longest honest message is the configuration of a bridge in a mesh
@@ -26,7 +26,9 @@ const (
 	TypeHello     Type = "hello"     // Hello → HelloReply; must come first
 	TypeConfigure Type = "configure" // Configure → Readback
 	TypeReadback  Type = "readback"  // nothing → Readback
-	TypeClock     Type = "clock"     // nothing → Clock
+	TypeClock     Type = "clock"     // nothing → Clock; may come at any time
+	TypeProbe     Type = "probe"     // Probe → nothing; link probes are scheduled
+	TypeHeard     Type = "heard"     // nothing → Heard; ends the probing
 	TypeStart     Type = "start"     // Start → nothing; replies when the flows are scheduled
 	TypeStop      Type = "stop"      // nothing → nothing; replies when no flow runs any more
 	TypeCollect   Type = "collect"   // nothing → Results
@@ -56,6 +58,10 @@ type Envelope struct {
 type Hello struct {
 	Controller string `json:"controller"`    // version of the controller, for the log
 	Tag        string `json:"tag,omitempty"` // ownership tag of the run
+	// Watchdog is the longest silence of a controller: after it the agent puts back
+	// what it changed and ends. The controller asks for the clock at least three
+	// times in it. 0 = none: the end of the input is the only sign.
+	Watchdog vtime.Duration `json:"watchdog_ns,omitempty"`
 }
 
 // HelloReply says who the agent is and what its kernel can do.
@@ -72,12 +78,44 @@ type HelloReply struct {
 	// Nice is the agent's niceness: below 0 where it was permitted, because a
 	// user-space transport that waits for a processor is a slower transport.
 	Nice int `json:"nice"`
+	// BootID is the kernel's (/proc/sys/kernel/random/boot_id): hosts and
+	// namespaces with the same one share their clock.
+	BootID string `json:"boot_id,omitempty"`
+	UID    int    `json:"uid"`
 }
 
 // Clock is the agent's CLOCK_MONOTONIC, read between the receipt of the order
 // and the reply; the controller brackets it with its own clock.
 type Clock struct {
 	MonotonicNS int64 `json:"monotonic_ns"`
+	// UnixNS is CLOCK_REALTIME at the same moment, to find a clock that was set.
+	UnixNS int64 `json:"unix_ns,omitempty"`
+}
+
+// Probe asks a node to broadcast probes and to count those of others (De Couto et
+// al., MobiCom 2003, §3; RFC 3626 link sensing as olsrd's link quality uses it).
+type Probe struct {
+	EpochNS int64          `json:"epoch_ns"`  // moment 0 on this agent's CLOCK_MONOTONIC
+	Period  vtime.Duration `json:"period_ns"` // between two probes; each is moved by a random part of it
+	Count   int            `json:"count"`     // probes that the node sends
+	Size    vtime.Bytes    `json:"size"`      // IP packet
+	Seed    uint64         `json:"seed"`      // of the jitter; the node draws from its own stream
+	DSCP    int            `json:"dscp,omitempty"`
+}
+
+// Heard answers heard: how many probes of each other node arrived here.
+type Heard struct {
+	Node int         `json:"node"`
+	Sent int         `json:"sent"`
+	From []HeardFrom `json:"from"`
+}
+
+// HeardFrom is what was heard of one node.
+type HeardFrom struct {
+	Node     int   `json:"node"`
+	Received int   `json:"received"`          // different probes
+	Last     int   `json:"last"`              // highest number heard, from 0
+	Missing  []int `json:"missing,omitempty"` // numbers up to Last that were not heard, at most 1,000
 }
 
 // Flow is one flow of the experiment, the same at each node that takes part.

@@ -25,16 +25,16 @@ func TestMalformedLinesAreRefused(t *testing.T) {
 		"not JSON":           {`hello`, CodeMalformed, `got "hello"`},
 		"no version":         {`{"seq":1,"type":"stop"}`, CodeMalformed, "no version"},
 		"older version":      {`{"v":0,"seq":1,"type":"stop"}`, CodeVersion, `wanted "3", got "0"`},
-		"newer, other shape": {`{"v":4,"id":"x","kind":"stop"}`, CodeVersion, "built with this controller"},
-		"unknown field":      {`{"v":3,"seq":1,"type":"stop","urgent":true}`, CodeMalformed, "urgent"},
-		"unknown type":       {`{"v":3,"seq":1,"type":"dance"}`, CodeMalformed, "dance"},
-		"two values":         {`{"v":3,"seq":1,"type":"stop"} {}`, CodeMalformed, "after"},
-		"text behind":        {`{"v":3,"seq":1,"type":"stop"} x`, CodeMalformed, ""},
+		"newer, other shape": {`{"v":5,"id":"x","kind":"stop"}`, CodeVersion, "built with this controller"},
+		"unknown field":      {`{"v":4,"seq":1,"type":"stop","urgent":true}`, CodeMalformed, "urgent"},
+		"unknown type":       {`{"v":4,"seq":1,"type":"dance"}`, CodeMalformed, "dance"},
+		"two values":         {`{"v":4,"seq":1,"type":"stop"} {}`, CodeMalformed, "after"},
+		"text behind":        {`{"v":4,"seq":1,"type":"stop"} x`, CodeMalformed, ""},
 		"array":              {`[1]`, CodeMalformed, ""},
-		"order without seq":  {`{"v":3,"type":"stop"}`, CodeMalformed, "sequence number"},
-		"async with seq":     {`{"v":3,"seq":3,"type":"log","body":{}}`, CodeMalformed, "sequence number 0"},
-		"negative seq":       {`{"v":3,"seq":-3,"type":"stop"}`, CodeMalformed, ""},
-		"too long":           {`{"v":3,"seq":1,"type":"stop","body":"` + strings.Repeat("x", MaxLine) + `"}`, CodeMalformed, "at most"},
+		"order without seq":  {`{"v":4,"type":"stop"}`, CodeMalformed, "sequence number"},
+		"async with seq":     {`{"v":4,"seq":3,"type":"log","body":{}}`, CodeMalformed, "sequence number 0"},
+		"negative seq":       {`{"v":4,"seq":-3,"type":"stop"}`, CodeMalformed, ""},
+		"too long":           {`{"v":4,"seq":1,"type":"stop","body":"` + strings.Repeat("x", MaxLine) + `"}`, CodeMalformed, "at most"},
 	} {
 		_, err := DecodeEnvelope([]byte(c.line))
 		var e *Error
@@ -85,7 +85,7 @@ func FuzzDecodeEnvelope(f *testing.F) {
 	}
 	line, _ := EncodeEnvelope(0, TypeLog, Log{Message: "é\u2028\x00"}, nil)
 	f.Add(line)
-	f.Add([]byte(`{"v":3,"seq":1,"type":"stop","error":{"code":"system"}}`))
+	f.Add([]byte(`{"v":4,"seq":1,"type":"stop","error":{"code":"system"}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		e, err := DecodeEnvelope(line)
 		if err != nil {

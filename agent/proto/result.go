@@ -3,7 +3,9 @@ package proto
 import (
 	"net/netip"
 
+	"github.com/hopbed/hopbed/agent/radio"
 	"github.com/hopbed/hopbed/agent/workload"
+	"github.com/hopbed/hopbed/netem/tc"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -144,6 +146,10 @@ type Readback struct {
 	Routes     int              `json:"routes"`     // entries compared and equal
 	Neighbours int              `json:"neighbours"` // entries compared and equal
 	Flows      []FlowSetup      `json:"flows,omitempty"`
+	// Radio is the evidence of each parameter of the radio; Shapers are the links
+	// that the kernel emulates, as read back.
+	Radio   []radio.Setting `json:"radio,omitempty"`
+	Shapers []tc.Link       `json:"shapers,omitempty"`
 }
 
 // InterfaceState is an interface as the kernel describes it.
@@ -276,6 +282,8 @@ type NodeFacts struct {
 	Hop []Counter `json:"hop,omitempty"`
 	// Switched are the switches that were carried out, in their order.
 	Switched []Switched `json:"switched,omitempty"`
+	// Shapers are the counters of the links that the kernel emulates, over the run.
+	Shapers []tc.Counters `json:"shapers,omitempty"`
 }
 
 // Switched says how a switch of the node was carried out.

@@ -24,7 +24,7 @@ func TestMalformedLinesAreRefused(t *testing.T) {
 		"empty":              {``, CodeMalformed, "unexpected end"},
 		"not JSON":           {`hello`, CodeMalformed, `got "hello"`},
 		"no version":         {`{"seq":1,"type":"stop"}`, CodeMalformed, "no version"},
-		"older version":      {`{"v":0,"seq":1,"type":"stop"}`, CodeVersion, `wanted "3", got "0"`},
+		"older version":      {`{"v":0,"seq":1,"type":"stop"}`, CodeVersion, `wanted "4", got "0"`},
 		"newer, other shape": {`{"v":5,"id":"x","kind":"stop"}`, CodeVersion, "built with this controller"},
 		"unknown field":      {`{"v":4,"seq":1,"type":"stop","urgent":true}`, CodeMalformed, "urgent"},
 		"unknown type":       {`{"v":4,"seq":1,"type":"dance"}`, CodeMalformed, "dance"},

@@ -100,6 +100,7 @@ type Probe struct {
 	Count   int            `json:"count"`     // probes that the node sends
 	Size    vtime.Bytes    `json:"size"`      // IP packet
 	Seed    uint64         `json:"seed"`      // of the jitter; the node draws from its own stream
+	Tag     uint64         `json:"tag"`       // of the measurement: probes of others are not counted
 	DSCP    int            `json:"dscp,omitempty"`
 }
 

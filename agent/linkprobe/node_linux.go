@@ -1,0 +1,175 @@
+package linkprobe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/agent/probe"
+	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/vtime"
+)
+
+// receiveBuffer holds a second of probes of a dense mesh.
+const receiveBuffer = 1 << 20
+
+// Node measures over one interface of this host.
+type Node struct {
+	prober *Prober
+	conn   *net.UDPConn
+	epoch  int64
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+
+	mu     sync.Mutex // of prober
+	failed error      // the first failure of a send
+}
+
+// Start schedules a node's probes on an interface and begins to listen. The
+// errors are *proto.Error: of CodeOrder for what cannot be, of CodeSystem where
+// the kernel refuses.
+func Start(node int, iface string, o proto.Probe) (*Node, error) {
+	p, err := New(node, o)
+	if err != nil {
+		return nil, err
+	}
+	// A node that begins late would send its first probes at once, which are then
+	// no sample of the time.
+	if late := probe.MonotonicNS() - o.EpochNS; late > 0 {
+		return nil, &proto.Error{Code: proto.CodeOrder, What: "probe: epoch", Wanted: "a moment to come",
+			Got: time.Duration(-late).String(), Detail: "the order came after the measurement's begin", Remedy: "let the measurement begin later"}
+	}
+	conn, err := listen(iface, o.DSCP)
+	if err != nil {
+		return nil, &proto.Error{Code: proto.CodeSystem, What: fmt.Sprintf("probe: UDP port %d on %s", Port, iface), Detail: err.Error()}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	n := &Node{prober: p, conn: conn, epoch: o.EpochNS, stop: cancel}
+	n.done.Add(2)
+	go n.receive()
+	go n.send(ctx)
+	return n, nil
+}
+
+// listen opens a socket that sends broadcasts by one interface, and gets only
+// what arrives there, whatever the routes are.
+func listen(iface string, dscp int) (*net.UDPConn, error) {
+	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		err := raw.Control(func(fd uintptr) {
+			s := int(fd)
+			// The device first: nothing of other interfaces may be counted.
+			failed = errors.Join(
+				os.NewSyscallError("SO_BINDTODEVICE", unix.BindToDevice(s, iface)),
+				os.NewSyscallError("SO_BROADCAST", unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_BROADCAST, 1)),
+				os.NewSyscallError("IP_TOS", unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)))
+			if unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
+				failed = errors.Join(failed, os.NewSyscallError("SO_RCVBUF", unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)))
+			}
+		})
+		return errors.Join(err, failed)
+	}}
+	pc, err := lc.ListenPacket(context.Background(), "udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), Port).String())
+	if err != nil {
+		return nil, err
+	}
+	return pc.(*net.UDPConn), nil
+}
+
+func (n *Node) now() vtime.Time { return vtime.Time(probe.MonotonicNS() - n.epoch) }
+
+func (n *Node) receive() {
+	defer n.done.Done()
+	buf := make([]byte, MaxSize+1)
+	for {
+		k, _, err := n.conn.ReadFromUDPAddrPort(buf)
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			n.fail(fmt.Errorf("receiving: %w", err))
+			return
+		}
+		n.mu.Lock()
+		n.prober.Receive(n.now(), buf[:k])
+		n.mu.Unlock()
+	}
+}
+
+var broadcast = netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), Port)
+
+func (n *Node) send(ctx context.Context) {
+	defer n.done.Done()
+	for {
+		n.mu.Lock()
+		next := n.prober.Deadline()
+		n.mu.Unlock()
+		if next == vtime.Never {
+			return
+		}
+		timer := time.NewTimer(next.Sub(n.now()).Std())
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		if err := n.flush(); err != nil && ctx.Err() == nil {
+			n.fail(err)
+			return
+		}
+	}
+}
+
+// flush sends what is due.
+func (n *Node) flush() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.now()
+	n.prober.Expire(now)
+	for {
+		b, ok := n.prober.Poll(now)
+		if !ok {
+			return nil
+		}
+		if _, err := n.conn.WriteToUDPAddrPort(b, broadcast); err != nil {
+			return fmt.Errorf("sending: %w", err)
+		}
+	}
+}
+
+func (n *Node) fail(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failed == nil {
+		n.failed = err
+	}
+}
+
+// Heard ends the measurement and returns what was heard until now. The error
+// is a *proto.Error of CodeSystem when the node could not send or listen to the
+// end: its counts are then no measure of a link.
+func (n *Node) Heard() (*proto.Heard, error) {
+	n.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failed != nil {
+		return nil, &proto.Error{Code: proto.CodeSystem, What: "link probes", Detail: n.failed.Error(), Remedy: "look at the node's interface, and measure again"}
+	}
+	return n.prober.Heard(), nil
+}
+
+// Close ends the measurement without a result. It may be called again.
+func (n *Node) Close() {
+	n.stop()
+	_ = n.conn.Close() // nothing is buffered in a UDP socket
+	n.done.Wait()
+}

@@ -40,6 +40,9 @@ type Options struct {
 	NewDriver func() (node.Driver, error)
 	// Close, if set, is called when the campaign has ended.
 	Close func() error
+	// BoardByPID tells agents that are not this process's children where the queue
+	// board is, by this process's descriptors; others inherit it.
+	BoardByPID bool
 	// Env is added to the emulator's environment (the ownership tag).
 	Env []string
 	// Journal, if set, is called before anything is created.
@@ -79,8 +82,7 @@ func (b *Backend) Close() error {
 
 // Run implements backend.Backend.
 func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progress, c *backend.Capture) (rec *store.RunRecord, err error) {
-	r := &session{b: b, s: s, tell: tell, capture: c, gather: newGatherer(s),
-		rec: backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })}
+	r := b.newSession(s, tell, c)
 	defer func() {
 		tell("tear down", 0, 0)
 		if cerr := r.close(ctx); cerr != nil {
@@ -100,23 +102,6 @@ func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progre
 		return nil, classify(r.explain(err))
 	}
 	return nil, r.explain(r.measure(ctx))
-}
-
-// explain prefers the failure of an agent or of the emulator to what followed
-// from it, such as an order that could not be delivered.
-func (r *session) explain(err error) error {
-	var gone *proto.Gone
-	if errors.As(err, &gone) {
-		// A conversation ends before its process does.
-		select {
-		case <-r.gather.failed:
-		case <-time.After(300 * time.Millisecond):
-		}
-	}
-	if cause := r.gather.failure(); err != nil && cause != nil && !errors.Is(err, context.Canceled) {
-		return cause
-	}
-	return err
 }
 
 // classify tells the campaign what an error at the start means for other

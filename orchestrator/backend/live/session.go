@@ -13,9 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
-	"github.com/hopbed/hopbed/netem/board"
-	"github.com/hopbed/hopbed/netem/emulator"
-	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/node"
@@ -23,19 +20,31 @@ import (
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
-// session is one run's live state.
+// session is the live state of one scenario: nodes and what joins them. A run
+// brings it up, configures it, measures and closes it; what only needs the
+// network (link probes, a network kept standing) leaves the measuring out.
 type session struct {
 	b       *Backend
 	s       *plan.Scenario
-	rec     *store.RunRecord
-	board   *board.Board
+	rec     *store.RunRecord // facts, warnings and the verdict go there
+	fabric  fabric
 	driver  node.Driver
 	handles []node.Handle
 	clients []*proto.Client
-	emu     *emulator.Proc
+	hellos  []proto.HelloReply
 	gather  *gatherer
 	tell    backend.Progress
-	capture *backend.Capture // nil: none
+}
+
+// newSession prepares a session; nothing exists before up. Whoever has called up
+// calls close, whatever up returned. tell may be nil, as may c.
+func (b *Backend) newSession(s *plan.Scenario, tell backend.Progress, c *backend.Capture) *session {
+	if tell == nil {
+		tell = func(string, vtime.Duration, vtime.Duration) {}
+	}
+	r := &session{b: b, s: s, tell: tell, gather: newGatherer(s), fabric: &emulated{b: b, s: s, capture: c}}
+	r.rec = backend.NewRecord(s, func(i int) string { return r.fabric.addr(i).String() })
+	return r
 }
 
 // within bounds a phase; who waits beyond it is told what that means.
@@ -43,26 +52,26 @@ func within(ctx context.Context, d time.Duration) (context.Context, context.Canc
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("nothing within %v: it hangs, it was stopped, or the host is starved", d))
 }
 
-// start brings the nodes and the medium up and configures every node.
+// start brings the network up and makes the nodes those of the run.
 func (r *session) start(ctx context.Context) error {
 	ctx, cancel := within(ctx, r.b.limits.start)
 	defer cancel()
-	n := len(r.s.Topology.Nodes)
-	r.tell(fmt.Sprintf("start %d nodes", n), 0, 0)
-	var err error
-	if r.board, err = board.Create(n, len(r.s.Topology.Pipes)); err != nil {
+	if err := r.up(ctx); err != nil {
+		return err
+	}
+	_, err := r.configure(ctx, backend.Orders(r.s, r.fabric.addr))
+	return err
+}
+
+// up starts the nodes and what joins them, and greets every agent.
+func (r *session) up(ctx context.Context) error {
+	r.tell(fmt.Sprintf("start %d nodes", len(r.s.Topology.Nodes)), 0, 0)
+	specs, err := r.fabric.specs()
+	if err != nil {
 		return err
 	}
 	if r.driver, err = r.b.opt.NewDriver(); err != nil {
 		return err
-	}
-	specs := make([]node.Spec, n)
-	for i, nd := range r.s.Topology.Nodes {
-		files, err := r.board.NodeFiles(i)
-		if err != nil {
-			return err
-		}
-		specs[i] = node.Spec{ID: i, Name: nd.Name, Files: files}
 	}
 	if r.handles, err = r.driver.Start(ctx, specs); err != nil {
 		return err
@@ -74,23 +83,26 @@ func (r *session) start(ctx context.Context) error {
 		go r.gather.drain(i, h.Name(), c)
 		go r.watch(h)
 	}
-	err = r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {
-		_, err := c.Hello(ctx, proto.Hello{Controller: r.b.opt.Controller, Tag: r.b.opt.Tag})
+	r.hellos = make([]proto.HelloReply, len(r.clients))
+	err = r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
+		var err error
+		r.hellos[i], err = c.Hello(ctx, proto.Hello{Controller: r.b.opt.Controller, Tag: r.b.opt.Tag})
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	r.raiseAgents()
-	r.tell("start the medium", 0, 0)
-	if err := r.startEmulator(ctx); err != nil {
-		return err
-	}
+	return r.fabric.start(ctx, r)
+}
+
+// configure makes every node that of the scenario, with these flows, and
+// returns what was read back. What was read back is in the record's facts.
+func (r *session) configure(ctx context.Context, flows []proto.Flow) ([]*proto.Readback, error) {
 	r.tell("configure", 0, 0)
-	flows := backend.Orders(r.s, tap.Addr)
-	readbacks := make([]*proto.Readback, n)
-	err = r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
-		cfg, err := configureNode(r.s, i, flows)
+	readbacks := make([]*proto.Readback, len(r.clients))
+	err := r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
+		cfg, err := r.fabric.order(i, flows)
 		if err != nil {
 			return err
 		}
@@ -102,7 +114,7 @@ func (r *session) start(ctx context.Context) error {
 			applyReadback(r.rec, i, rb)
 		}
 	}
-	return err
+	return readbacks, err
 }
 
 // each calls f for every agent in parallel and returns the first error, with
@@ -131,107 +143,8 @@ func (r *session) watch(h node.Handle) {
 	}
 }
 
-func (r *session) startEmulator(ctx context.Context) error {
-	cfg := emulatorConfig(r.s, r.handles)
-	var err error
-	opt := emulator.Options{Board: r.board, Env: r.b.opt.Env, Journal: r.b.opt.Journal}
-	if c := r.capture; c != nil {
-		cfg.Capture = &emulator.Capture{SnapLen: c.SnapLen, At: c.At, Comment: c.Comment}
-		opt.Packets, opt.Events = c.Packets, c.Events
-	}
-	r.emu, err = emulator.Start(ctx, cfg, opt)
-	if err != nil {
-		return err
-	}
-	go func() {
-		<-r.emu.Done()
-		if err := r.emu.Err(); err != nil {
-			r.gather.fail(err)
-		}
-	}()
-	return nil
-}
-
-// measure starts the flows on one schedule, waits, and collects.
-func (r *session) measure(ctx context.Context) error {
-	c := r.s.Config()
-	from, to := vtime.Time(c.Warmup), vtime.Time(c.Warmup+c.Duration)
-	epoch := monotonic() + startLead.Nanoseconds()
-	if err := r.emu.Begin(ctx, epoch, from, to); err != nil {
-		return err
-	}
-	err := r.each(ctx, func(ctx context.Context, _ int, cl *proto.Client) error {
-		return cl.Start(ctx, proto.Start{EpochNS: epoch, Warmup: from, End: to})
-	})
-	if err != nil {
-		return err
-	}
-	if late := monotonic() - epoch; late > 0 {
-		r.rec.Run.InvalidReasons = append(r.rec.Run.InvalidReasons,
-			fmt.Sprintf("the start order reached the last node %v after the flows' common start", time.Duration(late).Round(time.Millisecond)))
-	}
-	if err := r.waitUntil(ctx, epoch, to); err != nil {
-		return err
-	}
-	r.tell("collect", vtime.Duration(to), vtime.Duration(to))
-	return r.collect(ctx)
-}
-
-// waitUntil lets the run go on until its end, a failure, or the user's stop.
-func (r *session) waitUntil(ctx context.Context, epoch int64, end vtime.Time) error {
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	c := r.s.Config()
-	for {
-		at := vtime.Time(monotonic() - epoch)
-		if at >= end {
-			return nil
-		}
-		phase := "warm-up"
-		if at >= vtime.Time(c.Warmup) {
-			phase = "measure"
-		}
-		r.tell(phase, vtime.Duration(max(at, 0)), vtime.Duration(end))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-r.gather.failed:
-			return r.gather.failure()
-		case <-tick.C:
-		}
-	}
-}
-
-func (r *session) collect(ctx context.Context) error {
-	ctx, cancel := within(ctx, r.b.limits.collect)
-	defer cancel()
-	if err := r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error { return c.Stop(ctx) }); err != nil {
-		return err
-	}
-	results := make([]*proto.Results, len(r.clients))
-	err := r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
-		var err error
-		results[i], err = c.Collect(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	report, err := r.emu.Stop(ctx)
-	if err != nil {
-		return err
-	}
-	backend.CollectFlows(r.rec, r.s, results)
-	collectNodes(r.rec, results)
-	names := make([]string, len(r.handles))
-	for i, h := range r.handles {
-		names[i] = h.Name()
-	}
-	judgeAgents(&r.rec.Run, names, results)
-	c := r.s.Config()
-	judgeSwitches(&r.rec.Run, r.s.Topology, names, results, vtime.Time(c.Warmup+c.Duration))
-	collectMedium(r.rec, r.s, report)
-	collectCapture(r.capture, report.Capture)
+// revert makes every node what it was.
+func (r *session) revert(ctx context.Context) error {
 	return r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error {
 		rv, err := c.Revert(ctx)
 		if err == nil && len(rv.Failed) > 0 {
@@ -251,23 +164,32 @@ func (r *session) close(ctx context.Context) error {
 	cctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	var errs []error
-	if r.emu != nil {
-		select {
-		case <-r.emu.Done():
-		default:
-			r.emu.Kill()
-		}
-	}
+	r.fabric.kill()
 	for _, c := range r.clients {
 		_ = c.Close() // the end of its input is the agent's order to revert and exit
 	}
 	if r.driver != nil {
 		errs = append(errs, r.driver.Close(cctx))
 	}
-	if r.board != nil {
-		errs = append(errs, r.board.Close())
-	}
+	errs = append(errs, r.fabric.close())
 	return errors.Join(errs...)
+}
+
+// explain prefers the failure of an agent or of the emulator to what followed
+// from it, such as an order that could not be delivered.
+func (r *session) explain(err error) error {
+	var gone *proto.Gone
+	if errors.As(err, &gone) {
+		// A conversation ends before its process does.
+		select {
+		case <-r.gather.failed:
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+	if cause := r.gather.failure(); err != nil && cause != nil && !errors.Is(err, context.Canceled) {
+		return cause
+	}
+	return err
 }
 
 // keepLastWords keeps what the agents wrote to standard error with a failed

@@ -82,6 +82,9 @@ type HelloReply struct {
 	// namespaces with the same one share their clock.
 	BootID string `json:"boot_id,omitempty"`
 	UID    int    `json:"uid"`
+	// Interfaces are those of the node as they are, without lo and without their
+	// offloads: what a controller has to know of real ones before it orders anything.
+	Interfaces []InterfaceState `json:"interfaces,omitempty"`
 }
 
 // Clock is the agent's CLOCK_MONOTONIC, read between the receipt of the order

@@ -16,11 +16,16 @@ const Prefix = "hopbed-"
 // status.
 type Table map[string]func() int
 
-// Dispatch runs the part that argv[0] names and exits with its status. It
+// Dispatch runs the part that argv[0] names and exits with its status. A copy of
+// the program under the path DIR/PART or DIR/PART-… plays the part that the
+// environment variable Marker names as well. It
 // returns when argv[0] names none, that is, in an ordinary start. It must come
 // first in main or TestMain, before flags are parsed.
 func Dispatch(t Table) {
 	part, ok := t[os.Args[0]]
+	if !ok {
+		part, ok = t[copied(os.Args[0], os.Getenv(Marker))]
+	}
 	if ok {
 		os.Exit(part())
 	}
@@ -30,6 +35,18 @@ func Dispatch(t Table) {
 		fmt.Fprintf(os.Stderr, "%s: this program has no such part: its main or TestMain does not pass it to reexec.Dispatch\n", os.Args[0])
 		os.Exit(2)
 	}
+}
+
+// copied is the part that a copy of this program plays: where argv[0] cannot be
+// chosen (a remote shell) it is a path, whose base is the part's name or begins
+// with it and a dash, and the marker names the part, too. Both are asked for, since
+// programs that a part starts inherit the marker.
+func copied(argv0, marker string) string {
+	base := filepath.Base(argv0)
+	if base == argv0 || !strings.HasPrefix(marker, Prefix) || (base != marker && !strings.HasPrefix(base, marker+"-")) {
+		return ""
+	}
+	return marker
 }
 
 // Marker is the environment variable that a re-executed process finds set to

@@ -64,7 +64,9 @@ type Options struct {
 	Board      bool // a queue board, as an emulated radio has it
 	QueueLimit int  // frames per queue on the board; 0 = 50
 	NoDevices  bool // agents without interfaces
-	UserNS     bool // each agent in a user namespace, with no rights outside
+	// Watchdog is told in the hello; nobody beats.
+	Watchdog vtime.Duration
+	UserNS   bool // each agent in a user namespace, with no rights outside
 	// Watch sees every frame that a node sends, before its fate is decided; it
 	// runs on the hub's thread.
 	Watch func(node int, frame []byte)
@@ -187,7 +189,7 @@ func (l *Lab) start(i int) *Node {
 		_ = cmd.Wait()
 		close(nd.Exited)
 	}()
-	if _, err := nd.Client.Hello(l.Context(5*time.Second), proto.Hello{Controller: "test"}); err != nil {
+	if _, err := nd.Client.Hello(l.Context(5*time.Second), proto.Hello{Controller: "test", Watchdog: l.opt.Watchdog}); err != nil {
 		l.t.Fatalf("node %d: hello: %v", i, err)
 	}
 	return nd
@@ -242,6 +244,14 @@ func (n *Node) Events() []proto.Event {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return append([]proto.Event(nil), n.events...)
+}
+
+// Failures returns the last words.
+func (n *Node) Failures() []proto.Failure {
+	n.drained.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return append([]proto.Failure(nil), n.failed...)
 }
 
 // Logs returns the log lines so far.

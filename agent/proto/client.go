@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Async is one asynchronous message of an agent; exactly one field is set.
@@ -28,6 +30,7 @@ type Client struct {
 	done  chan struct{} // closed when the conversation is over
 	shut  chan struct{} // closed by Close: nobody wants to hear more
 
+	heard   atomic.Int64 // when the last message came, Unix time in ns
 	closing sync.Once
 	mu      sync.Mutex
 	seq     uint64
@@ -108,6 +111,7 @@ func (c *Client) read() {
 			c.finish(err)
 			return
 		}
+		c.heard.Store(time.Now().UnixNano())
 		e, err := DecodeEnvelope(line)
 		if err != nil {
 			c.finish(err)

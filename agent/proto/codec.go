@@ -12,7 +12,7 @@ import (
 // orders and asyncs are the explicit tables of message types; DecodeEnvelope
 // refuses everything else.
 var (
-	orders = []Type{TypeHello, TypeConfigure, TypeReadback, TypeClock, TypeStart, TypeStop, TypeCollect, TypeRevert, TypeBye}
+	orders = []Type{TypeHello, TypeConfigure, TypeReadback, TypeClock, TypeProbe, TypeHeard, TypeStart, TypeStop, TypeCollect, TypeRevert, TypeBye}
 	asyncs = []Type{TypeSamples, TypeEvent, TypeLog, TypeFailure}
 )
 

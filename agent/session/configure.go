@@ -272,11 +272,25 @@ func (s *session) open(c *proto.Configure, groups []transport.Group) error {
 	return nil
 }
 
-// openBoard maps the queue board. It stays mapped until the agent exits, since
-// its descriptors are inherited once.
+// openBoard maps the queue board. An inherited one stays mapped until the agent
+// exits, since its descriptors are inherited once; another process's can be
+// another one the next time.
 func (s *session) openBoard(c *proto.Configure) error {
+	mem, event := uintptr(c.Board.MemFD), uintptr(c.Board.EventFD)
+	if c.Board.PID != 0 {
+		if s.view != nil {
+			if err := s.view.Close(); err != nil {
+				return &proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}
+			}
+			s.view = nil
+		}
+		var err error
+		if mem, event, err = board.Borrow(c.Board.PID, c.Board.MemFD, c.Board.EventFD); err != nil {
+			return boardError(err)
+		}
+	}
 	if s.view == nil {
-		v, err := board.OpenViewFD(uintptr(c.Board.MemFD), uintptr(c.Board.EventFD), c.Node, c.Board.Pipes)
+		v, err := board.OpenViewFD(mem, event, c.Node, c.Board.Pipes)
 		if err != nil {
 			return &proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}
 		}
@@ -290,6 +304,20 @@ func (s *session) openBoard(c *proto.Configure) error {
 			Detail: "the agent had other wired interfaces before", Remedy: "start the agent anew"}
 	}
 	return nil
+}
+
+// boardError says what can be done where another process's board cannot be had.
+func boardError(err error) error {
+	e := &proto.Error{Code: proto.CodeSystem, What: "queue board", Detail: err.Error()}
+	switch {
+	case errors.Is(err, board.ErrNoPidfd):
+		e.Code, e.Wanted, e.Remedy = proto.CodeUnavailable, "pidfd_getfd(2)", "use Linux 5.6 or newer, or leave --via ssh out"
+	case errors.Is(err, unix.EPERM):
+		e.Remedy = "the agent needs the controller's user or root"
+	case errors.Is(err, unix.ESRCH):
+		e.Remedy = "the controller is not on this host: only its own namespaces can be nodes of an emulated medium"
+	}
+	return e
 }
 
 // readback reads the configuration from the kernel and compares it.

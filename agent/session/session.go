@@ -19,6 +19,7 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/route"
 	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/netem/board"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -45,9 +46,13 @@ func (s state) String() string {
 }
 
 type session struct {
-	opt Options
-	srv *proto.Server
+	opt   Options
+	srv   *proto.Server
+	heard *heard
 
+	greeted   atomic.Bool    // hello came …
+	watchdog  vtime.Duration // … with this; 0 = none
+	watched   bool
 	state     state
 	cfg       *proto.Configure
 	sysctls   []proto.Sysctl // those ordered and those derived from them
@@ -81,19 +86,24 @@ type message struct {
 }
 
 // Run speaks the protocol over in and out until the controller says bye, in
-// ends, ctx ends, or the conversation breaks. It then has stopped every flow
-// and put back what it changed. The error is nil after bye and after the end
-// of in.
+// ends, the controller is silent for longer than its watchdog, ctx ends, or the
+// conversation breaks. It then has stopped every flow and put back what it
+// changed. The error is nil after bye and after the end of in.
 func Run(ctx context.Context, in io.Reader, out io.Writer, opt Options) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &session{opt: opt, srv: proto.NewServer(in, out), outbox: make(chan message, 4096), ended: make(chan struct{})}
+	o := newOutlet(out)
+	defer o.abandon()
+	context.AfterFunc(ctx, o.hurry)
+	h := &heard{Reader: in}
+	s := &session{opt: opt, srv: proto.NewServer(h, o), heard: h, outbox: make(chan message, 4096), ended: make(chan struct{})}
 	defer close(s.ended)
 	go s.post()
 
 	// The buffer lets the end of the input be seen while an order waits for a
 	// controller that does not read its reply.
-	orders := make(chan proto.Envelope, 1024)
+	orders, readings := make(chan proto.Envelope, 1024), make(chan reading, 16)
+	go s.tellTime(readings, s.ended)
 	go func() {
 		defer close(orders)
 		for {
@@ -102,6 +112,13 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opt Options) error {
 				// An order that is being carried out must see this, too.
 				cancel(err)
 				return
+			}
+			if e.Type == proto.TypeClock && s.greeted.Load() {
+				select {
+				case readings <- reading{e, readClock()}:
+					continue
+				default: // nobody reads the answers: in turn, then
+				}
 			}
 			select {
 			case orders <- e:
@@ -122,18 +139,27 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opt Options) error {
 			if bye, err = s.order(ctx, e); err != nil {
 				cancel(err)
 			}
+			if e.Type == proto.TypeHello && s.watchdog > 0 && !s.watched {
+				s.watched = true
+				go s.watch(ctx, s.watchdog, cancel)
+			}
 			continue
 		case <-ctx.Done():
 		}
 		break
+	}
+	cause := context.Cause(ctx)
+	if e, ok := errors.AsType[*proto.Error](cause); ok && e.Code == proto.CodeTimeout {
+		// Where the network is only slow, the controller learns why.
+		_ = s.srv.Send(proto.TypeFailure, proto.Failure{Node: s.nodeID(), Error: *e})
 	}
 	s.stopFlows()
 	for _, e := range s.revert().Failed {
 		s.log("warn", "revert: "+e.Error())
 	}
 	s.flush()
-	if err := context.Cause(ctx); !bye && err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, context.Canceled) {
-		return err
+	if !bye && cause != nil && !errors.Is(cause, io.EOF) && !errors.Is(cause, context.Canceled) {
+		return cause
 	}
 	return nil
 }
@@ -172,9 +198,16 @@ func (s *session) execute(ctx context.Context, e proto.Envelope) (any, error) {
 		if err := proto.DecodeBody(e, &h); err != nil {
 			return nil, err
 		}
-		if s.state == fresh {
-			s.state = greeted
+		if h.Watchdog != 0 && h.Watchdog < minWatchdog {
+			return nil, &proto.Error{Code: proto.CodeOrder, What: "watchdog", Got: h.Watchdog.String(), Detail: fmt.Sprintf("want 0 (none) or %v and more", minWatchdog)}
 		}
+		switch {
+		case s.state == fresh:
+			s.state, s.watchdog = greeted, h.Watchdog
+		case h.Watchdog != s.watchdog:
+			return nil, &proto.Error{Code: proto.CodeOrder, What: "watchdog", Wanted: h.Watchdog.String(), Got: s.watchdog.String(), Detail: "the first hello decides"}
+		}
+		s.greeted.Store(true)
 		return hello(s.opt.Version)
 	case proto.TypeConfigure:
 		c := new(proto.Configure)
@@ -199,7 +232,7 @@ func (s *session) execute(ctx context.Context, e proto.Envelope) (any, error) {
 		}
 		return s.readback()
 	case proto.TypeClock:
-		return proto.Clock{MonotonicNS: probe.MonotonicNS()}, nil
+		return readClock(), nil
 	case proto.TypeStop:
 		if err := s.need(e.Type, running, stopped); err != nil {
 			return nil, err
@@ -240,10 +273,14 @@ func hello(version string) (*proto.HelloReply, error) {
 	if err != nil {
 		return nil, err
 	}
+	boot, err := procfs.BootID()
+	if err != nil {
+		return nil, &proto.Error{Code: proto.CodeUnavailable, What: "boot id", Detail: err.Error(), Remedy: "mount /proc"}
+	}
 	return &proto.HelloReply{
 		Agent: version, PID: os.Getpid(), Kernel: unix.ByteSliceToString(u.Release[:]), Machine: unix.ByteSliceToString(u.Machine[:]),
 		CPUs: runtime.NumCPU(), CongestionControls: strings.Fields(ccs), MonotonicNS: probe.MonotonicNS(),
-		Nice: niceness(),
+		Nice: niceness(), BootID: boot, UID: os.Geteuid(),
 	}, nil
 }
 

@@ -288,31 +288,6 @@ type Queue struct {
 	Limit *int `key:"limit" min:"1" max:"100000"`
 }
 
-// RoutingKind names how routes come to be.
-type RoutingKind string
-
-// RoutingStatic computes shortest paths before the run and freezes them.
-const RoutingStatic RoutingKind = "static"
-
-// Metric names a path metric.
-type Metric string
-
-// The path metrics.
-const (
-	MetricETX  Metric = "etx"
-	MetricHops Metric = "hops"
-)
-
-// Routing says how paths are chosen.
-type Routing struct {
-	// Kind is the kind of routing: static routes are computed from the radio model and the wires, and frozen.
-	Kind RoutingKind `key:"kind" enum:"static" default:"static"`
-	// Metric is what the shortest paths minimise.
-	Metric Metric `key:"metric" enum:"etx|hops" default:"etx"`
-	// MinDelivery is the delivery probability that a link needs in both directions to carry a route.
-	MinDelivery vtime.Fraction `key:"min-delivery" min:"1%" max:"100%" default:"10%"`
-}
-
 // Limits bounds what a campaign may cost.
 type Limits struct {
 	// Reruns is how often an invalid or failed run is tried again.

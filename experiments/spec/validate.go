@@ -54,6 +54,7 @@ func (k *check) all() {
 	k.topology()
 	k.radio()
 	k.mac()
+	k.routing()
 	k.transports()
 	k.flows()
 	k.backends()

@@ -111,6 +111,31 @@ type Change struct {
 	Delay *vtime.Duration
 	Loss  *Loss
 	Queue *Queue
+
+	// The following are for a hand that changes a standing link, not for
+	// schedules in files; they hold for what leaves the queue from now on.
+	Jitter    *Jitter         `json:",omitempty"`
+	Reorder   *Reorder        `json:",omitempty"`
+	Duplicate *vtime.Fraction `json:",omitempty"`
+}
+
+// Apply returns the description as the change leaves it; At and Up, which is no
+// part of it, are ignored.
+func (c Config) Apply(ch *Change) Config {
+	set(&c.Rate, ch.Rate)
+	set(&c.Delay, ch.Delay)
+	set(&c.Loss, ch.Loss)
+	set(&c.Queue, ch.Queue)
+	set(&c.Jitter, ch.Jitter)
+	set(&c.Reorder, ch.Reorder)
+	set(&c.Duplicate, ch.Duplicate)
+	return c
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
 }
 
 // Validate returns what is wrong with the description, naming the field and

@@ -154,18 +154,10 @@ func (p *Pipe) Apply(ch Change) {
 	if ch.Up != nil {
 		p.up = *ch.Up
 	}
-	if ch.Rate != nil {
-		p.server.rate = *ch.Rate
-	}
-	if ch.Delay != nil {
-		p.cfg.Delay = *ch.Delay
-	}
+	p.cfg = p.cfg.Apply(&ch)
+	p.server.rate = p.cfg.Rate
 	if ch.Loss != nil {
-		p.cfg.Loss = *ch.Loss
 		p.bad = p.bad && ch.Loss.ToBad > 0
-	}
-	if ch.Queue != nil {
-		p.cfg.Queue = *ch.Queue
 	}
 	p.serve(now)
 }

@@ -13,6 +13,7 @@ import (
 type Medium struct {
 	eng       *des.Engine
 	ch        *Channel
+	owned     bool // ch is no other medium's
 	seed      uint64
 	sink      Sink
 	stations  []station
@@ -21,6 +22,7 @@ type Medium struct {
 	links     [][]linkState        // parallel to ch.links
 	hearers   [][numShape][]hearer // parallel to ch.links
 	alone     [][numShape][]alone  // parallel to ch.links
+	configs   map[int32]*MAC       // of SetMAC, for stations that transmit
 	cut       map[[2]int]bool      // pairs, the smaller node first, whose link is down; nil: none ever was
 	acts      []int32              // of spread and fade: hearers that have something to do
 	active    []*station           // stations with a timer, and some that had one
@@ -109,8 +111,13 @@ func (m *Medium) initStation(s *station, i int, mac *MAC, p *phy, forms *shapes)
 // initLinks lists who hears station i, and evaluates beforehand what can be of the
 // frames that it sends.
 func (m *Medium) initLinks(i int) {
+	m.links[i] = make([]linkState, len(m.ch.links[i]))
+	m.evaluate(i)
+}
+
+// evaluate computes what the shapes of station i's frames mean to each hearer.
+func (m *Medium) evaluate(i int) {
 	links, forms := m.ch.links[i], m.stations[i].shapes
-	m.links[i] = make([]linkState, len(links))
 	for f := range forms {
 		sh := &forms[f]
 		if sh.header == nil {
@@ -170,9 +177,13 @@ func (c *Channel) limit(l *link, sh *shape) int64 {
 func (m *Medium) Fire(now vtime.Time, arg uint64) {
 	s := &m.stations[arg>>8]
 	kind := timerKind(arg & 0xff)
-	if kind == timerNav {
+	switch kind {
+	case timerNav:
 		s.navTimer = 0
 		m.navReset(s, now)
+		return
+	case timerConfigure:
+		m.configure(s, now)
 		return
 	}
 	s.timerFor = timerNone

@@ -12,14 +12,15 @@ import (
 type timerKind uint8
 
 const (
-	timerNone    timerKind = iota
-	timerAccess            // a queue wins access
-	timerTxEnd             // the end of the own transmission
-	timerAck               // ACKTimeout
-	timerCts               // CTSTimeout
-	timerGap               // SIFS before the next frame of the own exchange
-	timerRespond           // SIFS before an ACK or CTS
-	timerNav               // NAV set by an RTS may be reset (runs beside the others)
+	timerNone      timerKind = iota
+	timerAccess              // a queue wins access
+	timerTxEnd               // the end of the own transmission
+	timerAck                 // ACKTimeout
+	timerCts                 // CTSTimeout
+	timerGap                 // SIFS before the next frame of the own exchange
+	timerRespond             // SIFS before an ACK or CTS
+	timerNav                 // NAV set by an RTS may be reset (runs beside the others)
+	timerConfigure           // another configuration takes effect (runs beside the others)
 )
 
 // exchange is the state of the frame exchange that a station has begun. All

@@ -49,7 +49,7 @@ type Handle interface {
 	// Done is closed when the agent has ended.
 	Done() <-chan struct{}
 	// Err is nil while the agent runs and after an ordered end; otherwise an
-	// *Exited.
+	// *Exited, or a *Lost when the connection to the node ended before the agent.
 	Err() error
 	// Stop closes the connection, waits for the agent to end, and kills it when
 	// ctx ends or the driver's grace period is over. It returns when the agent
@@ -75,9 +75,38 @@ func (e *Exited) Error() string {
 	return s
 }
 
+// Lost says that a node cannot be spoken to any more: the connection was cut, the
+// node was switched off or has no network. What its agent does is not known; left
+// alone, it puts back what it changed and ends.
+type Lost struct {
+	Name   string
+	Reason string
+	After  time.Duration // since the agent was started; 0 = it had not been
+	Stderr string        // the last lines of the agent's standard error
+	Err    error         // of the connection
+}
+
+// Error names the node and the reason.
+func (l *Lost) Error() string {
+	s := fmt.Sprintf("node %s is lost", l.Name)
+	if l.After > 0 {
+		s += fmt.Sprintf(" after %v", l.After.Round(time.Millisecond))
+	}
+	s += ": " + l.Reason
+	if l.Stderr != "" {
+		s += "; its agent's last words: " + l.Stderr
+	}
+	return s
+}
+
+// Unwrap returns the connection's error.
+func (l *Lost) Unwrap() error { return l.Err }
+
 // Leftover says what teardown could not remove within its time.
 type Leftover struct {
 	What []string // one line each: kind, identity, reason
+	// Remedy is what to do; empty = hopbed clean.
+	Remedy string
 }
 
 // Error lists what is left.
@@ -85,6 +114,9 @@ func (l *Leftover) Error() string {
 	s := "teardown left something behind:"
 	for _, w := range l.What {
 		s += "\n  " + w
+	}
+	if l.Remedy != "" {
+		return s + "\nremedy: " + l.Remedy
 	}
 	return s + "\nremedy: hopbed clean"
 }

@@ -25,7 +25,7 @@ type handle struct {
 	spec      node.Spec
 	cmd       *exec.Cmd
 	conn      *conn
-	stderr    *tail
+	stderr    *node.Tail
 	namespace string // "net:[4026532000]"
 	began     time.Time
 	grace     time.Duration
@@ -68,7 +68,7 @@ func (d *Driver) launch(s node.Spec) (*handle, error) {
 		inW.Close()
 		return fail(files(err))
 	}
-	h := &handle{spec: s, stderr: &tail{}, grace: d.opt.Grace, done: make(chan struct{}), began: time.Now()}
+	h := &handle{spec: s, stderr: &node.Tail{}, grace: d.opt.Grace, done: make(chan struct{}), began: time.Now()}
 	h.conn = &conn{in: inW, out: outR, stopping: &h.stopping}
 	h.cmd = reexec.Command(d.opt.Part, d.opt.Args, append(append([]string{TagVariable + "=" + d.opt.Tag}, d.opt.Env...), s.Env...)...)
 	h.cmd.Stdin, h.cmd.Stdout, h.cmd.Stderr = inR, outW, h.stderr
@@ -131,7 +131,7 @@ func startError(err error) error {
 	return fmt.Errorf("start the agent: %w", files(err))
 }
 
-func said(t *tail) string {
+func said(t *node.Tail) string {
 	if s := t.String(); s != "" {
 		return "; it said: " + s
 	}

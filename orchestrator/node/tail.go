@@ -1,4 +1,4 @@
-package netns
+package node
 
 import (
 	"strings"
@@ -9,15 +9,16 @@ import (
 // trouble may write for hours.
 const tailSize = 8 << 10
 
-// tail keeps the last bytes written to it.
-type tail struct {
+// Tail keeps the last bytes written to it; the zero value is ready. Its methods are
+// safe for concurrent use.
+type Tail struct {
 	mu  sync.Mutex
 	buf []byte
 	cut bool
 }
 
 // Write keeps the end of p and never fails.
-func (t *tail) Write(p []byte) (int, error) {
+func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.buf = append(t.buf, p...)
@@ -29,7 +30,7 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 // String returns the last lines; an ellipsis says that more came before.
-func (t *tail) String() string {
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := string(t.buf)

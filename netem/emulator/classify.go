@@ -13,6 +13,7 @@ const (
 	headerLen = 14
 	typeIPv4  = 0x0800
 	typeARP   = 0x0806
+	typeIPv6  = 0x86dd
 )
 
 // class says what a link has to know about the packet in an Ethernet frame.
@@ -25,15 +26,16 @@ type refusal uint8
 
 const (
 	accepted refusal = iota
-	foreign          // neither IPv4 nor ARP, or too short to be what it says
+	foreign          // neither IPv4 nor ARP (nor, where it is on, IPv6), or too short to be what it says
 	unknown          // unicast to an address that no radio reaches
 )
 
 // classify reads an Ethernet frame. The radio carries what 802.11 would: the
 // packet behind an LLC/SNAP header in place of the Ethernet header, so the
 // length is the packet's own, from the IP header (RFC 791 3.1). It is the length
-// on a pipe as well, which has an overhead of its own for framing.
-func classify(frame []byte) (class, refusal) {
+// on a pipe as well, which has an overhead of its own for framing. IPv6 passes only
+// where ipv6 is set.
+func classify(frame []byte, ipv6 bool) (class, refusal) {
 	if len(frame) < headerLen {
 		return class{}, foreign
 	}
@@ -54,6 +56,16 @@ func classify(frame []byte) (class, refusal) {
 			return class{}, foreign
 		}
 		c.len = 28
+	case typeIPv6: // RFC 8200 3: the header is 40 bytes; jumbograms do not fit an MTU of 1500
+		if !ipv6 || len(packet) < 40 || packet[0]>>4 != 6 {
+			return class{}, foreign
+		}
+		total := 40 + int(binary.BigEndian.Uint16(packet[4:]))
+		if total > len(packet) {
+			return class{}, foreign
+		}
+		traffic := packet[0]<<4 | packet[1]>>4
+		c.len, c.ac = vtime.Bytes(total), wifi.CategoryOf(traffic>>2)
 	default:
 		return class{}, foreign
 	}

@@ -48,12 +48,31 @@ func TestClassify(t *testing.T) {
 		{"ARP cut", ether(all, typeARP, make([]byte, 27)...), class{}, foreign},
 		{"any address", ether(tap.HardwareAddress{2, 1, 2, 3, 4, 5}, typeIPv4, ipv4(0, 60, 60)...), class{wifi.BE, 60}, accepted},
 	} {
-		if got, why := classify(c.frame); got != c.want || why != c.why {
+		if got, why := classify(c.frame, false); got != c.want || why != c.why {
+			t.Errorf("%s: %+v, %v; want %+v, %v", c.name, got, why, c.want, c.why)
+		}
+	}
+	ipv6 := append([]byte{0x6c, 0, 0, 0, 0, 24}, make([]byte, 58)...) // CS6, 24 bytes behind the header
+	for _, c := range []struct {
+		name  string
+		frame []byte
+		on    bool
+		want  class
+		why   refusal
+	}{
+		{"IPv6 where it is off", ether(all, typeIPv6, ipv6...), false, class{}, foreign},
+		{"IPv6", ether(tap.HardwareAddress{0x33, 0x33, 0, 1, 0, 6}, typeIPv6, ipv6...), true, class{wifi.VO, 64}, accepted},
+		{"IPv6 cut", ether(all, typeIPv6, ipv6[:63]...), true, class{}, foreign},
+		{"IPv6 without its header", ether(all, typeIPv6, ipv6[:39]...), true, class{}, foreign},
+		{"version 4 in IPv6", ether(all, typeIPv6, ipv4(0, 60, 60)...), true, class{}, foreign},
+		{"IPv4 beside it", ether(all, typeIPv4, ipv4(0, 60, 60)...), true, class{wifi.BE, 60}, accepted},
+	} {
+		if got, why := classify(c.frame, c.on); got != c.want || why != c.why {
 			t.Errorf("%s: %+v, %v; want %+v, %v", c.name, got, why, c.want, c.why)
 		}
 	}
 	f := ether(tap.HardwareAddr(3), typeIPv4, ipv4(0, 100, 100)...)
-	if n := testing.AllocsPerRun(100, func() { classify(f) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { classify(f, false) }); n != 0 {
 		t.Errorf("%v allocations per frame", n)
 	}
 }

@@ -93,7 +93,7 @@ func (c *core) connect() error {
 // device creates one device in a node and watches it.
 func (c *core) device(node int, t tap.Config, s pace.Source, arg uint64) error {
 	n := &c.cfg.Nodes[node]
-	t.QueueLength = c.cfg.DeviceQueue
+	t.QueueLength, t.IPv6 = c.cfg.DeviceQueue, c.cfg.IPv6
 	d, err := tap.Create(n.PID, t)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -151,7 +151,7 @@ func (c *core) Ready(now vtime.Time, arg uint64) {
 		}
 		n.Read++
 		f.Data = f.Data[:size]
-		cl, refused := classify(f.Data)
+		cl, refused := classify(f.Data, c.cfg.IPv6)
 		dst, ok := 0, false
 		if refused == accepted {
 			if dst, ok = c.cfg.receiver(node, f.Data); !ok {

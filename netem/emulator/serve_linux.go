@@ -228,6 +228,8 @@ func (s *server) obey(o *order) {
 		err = fmt.Errorf("emulator: node %d (%s) has no radio to switch", o.Node.Node, nodes[o.Node.Node].Name)
 	case o.Node != nil:
 		s.core.medium.SetNodeUp(o.Node.Node, o.Node.Up)
+	case o.Set != nil:
+		err = s.core.set(o.Set)
 	case o.Stop:
 		s.whole = s.core.marks.finish()
 		s.stopSeq = o.Seq

@@ -9,7 +9,7 @@ const Part = "hopbed-emulator"
 
 // wireVersion is the version of the messages. Both sides are normally the same
 // binary; the check is for the case of a binary that was replaced meanwhile.
-const wireVersion = 2
+const wireVersion = 3
 
 // An order is one line on the emulator's standard input, answered by one reply
 // with the same sequence number on its standard output. The first order is the
@@ -26,6 +26,7 @@ type order struct {
 	Begin   *beginOrder `json:"begin,omitempty"`
 	Loss    *Loss       `json:"loss,omitempty"`
 	Node    *nodeOrder  `json:"node,omitempty"`
+	Set     *Set        `json:"set,omitempty"`
 	Stop    bool        `json:"stop,omitempty"`
 }
 

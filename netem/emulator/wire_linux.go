@@ -104,7 +104,7 @@ func (w *wire) Ready(vtime.Time, uint64) {
 		}
 		n.Read++
 		k.Data = k.Data[:size]
-		cl, refused := classify(k.Data)
+		cl, refused := classify(k.Data, w.c.cfg.IPv6)
 		if refused != accepted {
 			w.spare = k
 			n.refuse(refused)

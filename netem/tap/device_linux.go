@@ -27,6 +27,9 @@ type Config struct {
 	HardwareAddress HardwareAddress
 	MTU             int // bytes; 0 = MTU
 	QueueLength     int // frames; 0 = DefaultQueueLength
+	// IPv6 leaves IPv6 on in the namespace; without it it is switched off before
+	// the device comes up.
+	IPv6 bool
 }
 
 // Device is a TAP device that lives in another process's network namespace and
@@ -39,7 +42,7 @@ type Device struct {
 
 // Create makes a device in the network namespace of process pid, gives it its
 // address, MTU and queue length, and brings it up. IPv6 is switched off in the
-// namespace before. The device vanishes with Close, with the process that holds
+// namespace before, unless the description keeps it. The device vanishes with Close, with the process that holds
 // it, or with the namespace.
 //
 // IFF_VNET_HDR is not set (the device would get segments of 64 KiB), nor
@@ -59,8 +62,10 @@ func Create(pid int, c Config) (*Device, error) {
 	}
 	d := &Device{fd: -1, name: c.Name, pid: pid}
 	err := InNamespace(pid, func() error {
-		if err := silenceIPv6(); err != nil {
-			return err
+		if !c.IPv6 {
+			if err := silenceIPv6(); err != nil {
+				return err
+			}
 		}
 		return d.open(c)
 	})

@@ -10,9 +10,26 @@ import (
 	"github.com/hopbed/hopbed/netem/wifi"
 )
 
-// Build returns the topology of one repetition (counted from 0) of a point.
-// The error says what could not be met and what to change.
+// Build returns the topology of one repetition (counted from 0) of a point, by
+// the radio model. The error says what could not be met and what to change.
 func Build(c *spec.Config, repetition int) (*Topology, error) {
+	return BuildOn(Ground{}, c, repetition)
+}
+
+// BuildOn is Build on what is known of the network beside its Config.
+func BuildOn(g Ground, c *spec.Config, repetition int) (*Topology, error) {
+	if g.Real {
+		return buildReal(g, c)
+	}
+	t, err := byModel(c, repetition)
+	if err == nil && g.Measured {
+		err = t.measured(c, g.Pairs)
+	}
+	return t, err
+}
+
+// byModel lays a network out by the radio model.
+func byModel(c *spec.Config, repetition int) (*Topology, error) {
 	t := &Topology{Seed: c.Seed, Tries: 1}
 	var err error
 	if t.MAC, err = MAC(c); err != nil {
@@ -134,11 +151,14 @@ func (t *Topology) rate(c *spec.Config, ch *wifi.Channel) {
 			t.Links = append(t.Links, l)
 		}
 	}
-	metric := etx.ETX
+	t.connect(metric(c))
+}
+
+func metric(c *spec.Config) etx.Metric {
 	if c.Routing.Metric == spec.MetricHops {
-		metric = etx.Hops
+		return etx.Hops
 	}
-	t.connect(metric)
+	return etx.ETX
 }
 
 // negligible is the delivery probability below which a link that is not sensed

@@ -47,7 +47,8 @@ type Node struct {
 	Bridge   bool // it joins its interfaces as a bridge does, instead of routing
 }
 
-// Link is a directed link as the radio model rates it.
+// Link is a directed link as the radio model rates it, or as it was measured or
+// listed where the routes are made from that.
 type Link struct {
 	From, To int
 	Delivery float64       // of a DataFrame at the data rate
@@ -57,6 +58,9 @@ type Link struct {
 	ETX      float64 // 1/(Delivery·Reverse), +Inf when nothing arrives
 	Usable   bool    // may carry a route
 	Senses   bool    // To defers to From
+	// Measured is what was heard of From's probes at To; nil where the link was not
+	// measured. Delivery and Reverse are then the measured ones.
+	Measured *etx.Rated
 }
 
 // Flow is one flow between two nodes.

@@ -25,7 +25,22 @@ type Messages struct {
 	specs []workload.Spec // by flow
 	rows  []store.Message
 	wrong error // the first thing that cannot be true
+	// clocks are those of the nodes, nil where all read one clock.
+	clocks Clocks
 }
+
+// Clocks says what the clocks of different nodes do to the one-way delays of a
+// flow's messages, which are a difference between two of them.
+type Clocks interface {
+	// Excess is what a delay that ends at a moment of the run has too much.
+	Excess(flow int, at vtime.Time) vtime.Duration
+	// Uncertainty bounds the error that is left when that was taken off.
+	Uncertainty(flow int) vtime.Duration
+}
+
+// Clocks makes Finish correct the delays by what is known of the nodes' clocks,
+// and withhold what these do not tell.
+func (m *Messages) Clocks(c Clocks) { m.clocks = c }
 
 // NewMessages begins to gather the messages of a run.
 func NewMessages(s *plan.Scenario) *Messages {
@@ -111,13 +126,54 @@ func (m *Messages) Finish(rec *store.RunRecord) {
 			row.Status, row.Error, row.GoodputBps = store.FlowFailed, err.Error(), store.None[float64]()
 			continue
 		}
+		unsure := m.correct(i, own)
 		all = append(all, own...)
 		judgeMessages(row, own, micros(vtime.Time(c.Warmup)), micros(vtime.Time(c.Warmup+c.Duration)))
 		if m.specs[i].Kind == workload.VoIP {
 			judgeVoice(row, m.specs[i].Codec, own, micros(vtime.Time(c.Warmup)), micros(stopOf(c, &c.Flows[m.s.Flows[i].Group])))
 		}
+		withhold(rec, i, unsure)
 	}
 	rec.Messages = all
+}
+
+// correct takes off a flow's delays what its ends' clocks put on them, and returns
+// the bound of the error that is left. The delay of a page begins and ends at one
+// node.
+func (m *Messages) correct(flow int, own []store.Message) (unsure vtime.Duration) {
+	if m.clocks == nil || m.specs[flow].Kind == workload.Web {
+		return 0
+	}
+	for k := range own {
+		if d := &own[k].DelayUs; d.OK {
+			at := vtime.Time(own[k].ReadyUs+d.V) * vtime.Time(vtime.Microsecond)
+			d.V -= int64(m.clocks.Excess(flow, at) / vtime.Microsecond)
+		}
+	}
+	return m.clocks.Uncertainty(flow)
+}
+
+// CounterDelayUncertainty is the bound of the error of a flow's one-way delays, in
+// µs, where its ends have different clocks.
+const CounterDelayUncertainty = "delay_uncertainty_us"
+
+// withhold notes how uncertain a flow's delays are. Those that are no more than
+// their error are not given as results; the messages keep them.
+func withhold(rec *store.RunRecord, flow int, unsure vtime.Duration) {
+	if unsure <= 0 {
+		return
+	}
+	row := &rec.Flows[flow]
+	bound := int64((unsure + vtime.Microsecond - 1) / vtime.Microsecond)
+	row.Counters[CounterDelayUncertainty] = bound
+	if !row.DelayP50Us.OK || row.DelayP50Us.V > bound {
+		return
+	}
+	rec.Run.Warnings = append(rec.Run.Warnings, fmt.Sprintf("flow %d (%s to %s): its one-way delays are withheld: the clocks of its ends are known to ±%v together, and the median would be %v",
+		row.Flow, rec.Nodes[row.Src].Name, rec.Nodes[row.Dst].Name, vtime.Duration(bound)*vtime.Microsecond, vtime.Duration(row.DelayP50Us.V)*vtime.Microsecond))
+	none := store.None[int64]()
+	row.DelayP50Us, row.DelayP95Us, row.DelayP99Us = none, none, none
+	row.RFactor, row.MOS = store.None[float64](), store.None[float64]()
 }
 
 // complete compares a flow's messages, in their order, with its schedule, and adds

@@ -223,3 +223,46 @@ func TestPages(t *testing.T) {
 		t.Errorf("%+v of %+v", f, o[0])
 	}
 }
+
+type fixedClocks struct {
+	excess func(flow int, at vtime.Time) vtime.Duration
+	unsure vtime.Duration
+}
+
+func (f fixedClocks) Excess(flow int, at vtime.Time) vtime.Duration { return f.excess(flow, at) }
+func (f fixedClocks) Uncertainty(int) vtime.Duration                { return f.unsure }
+
+// One-way delays between two clocks: what the clocks' drift put on them is taken
+// off, their uncertainty is kept with them, and where that is as large as the
+// delays nothing is made of them.
+func TestDelaysBetweenTwoClocks(t *testing.T) {
+	for _, c := range []struct {
+		unsure   vtime.Duration
+		withheld bool
+	}{{0, false}, {2 * ms, false}, {6 * ms, true}} {
+		s, o := ordersOf(t, speech, 0, "")
+		m := NewMessages(s)
+		// The destination's clock gains 1 ms a second on the source's.
+		m.Clocks(fixedClocks{func(_ int, at vtime.Time) vtime.Duration { return vtime.Duration(at) / 1000 }, c.unsure})
+		for _, x := range lossless(t, o[0], vtime.Time(13*vtime.Second), func(int) vtime.Duration { return 5 * ms }) {
+			x.Delay += vtime.Duration(x.Ready.Add(5*ms)) / 1000
+			if err := m.Add(3, &x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rec := healthy(s)
+		m.Finish(rec)
+		f := rec.Flows[0]
+		if f.Counters[CounterDelayUncertainty] != int64(c.unsure/vtime.Microsecond) {
+			t.Errorf("±%v: the flow says %v", c.unsure, f.Counters)
+		}
+		if c.withheld != !f.DelayP50Us.OK || c.withheld != (len(rec.Run.Warnings) == 1) || f.Messages.V == 0 {
+			t.Errorf("±%v: median %v, warnings %q", c.unsure, f.DelayP50Us, rec.Run.Warnings)
+		}
+		for _, x := range rec.Messages {
+			if d := x.DelayUs.V - 5000; d < -15 || d > 15 {
+				t.Fatalf("message %d: %d µs, want 5000", x.Message, x.DelayUs.V)
+			}
+		}
+	}
+}

@@ -164,7 +164,7 @@ func TestHostileAgents(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP)
 	for mode, want := range map[string][]string{
 		"silent":           {"node n0", "order hello", "nothing within 4s"},
-		"deaf":             {"node n0", "order configure", "nothing within 4s"},
+		"deaf":             {"node n0", "order clock", "nothing within 4s"},
 		"noise":            {"node n0", "cannot be understood", "panic: runtime error"},
 		"late noise":       {"node n0", "cannot be understood", "unexpected end of JSON input"},
 		"another version":  {"node n0", "cannot be understood", "version"},

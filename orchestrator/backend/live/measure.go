@@ -16,12 +16,12 @@ import (
 func (r *session) measure(ctx context.Context) error {
 	c := r.s.Config()
 	from, to := vtime.Time(c.Warmup), vtime.Time(c.Warmup+c.Duration)
-	epoch := monotonic() + startLead.Nanoseconds()
+	epoch := monotonic() + r.lead().Nanoseconds()
 	if err := r.fabric.begin(ctx, epoch, from, to); err != nil {
 		return err
 	}
-	err := r.each(ctx, func(ctx context.Context, _ int, cl *proto.Client) error {
-		return cl.Start(ctx, proto.Start{EpochNS: epoch, Warmup: from, End: to})
+	err := r.each(ctx, func(ctx context.Context, i int, cl *proto.Client) error {
+		return cl.Start(ctx, proto.Start{EpochNS: r.epochOf(i, epoch), Warmup: from, End: to})
 	})
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (r *session) measure(ctx context.Context) error {
 		return err
 	}
 	r.tell("collect", vtime.Duration(to), vtime.Duration(to))
-	return r.collect(ctx)
+	return r.collect(ctx, epoch)
 }
 
 // waitUntil lets the run go on until its end, a failure, or the user's stop.
@@ -62,7 +62,7 @@ func (r *session) waitUntil(ctx context.Context, epoch int64, end vtime.Time) er
 	}
 }
 
-func (r *session) collect(ctx context.Context) error {
+func (r *session) collect(ctx context.Context, epoch int64) error {
 	ctx, cancel := within(ctx, r.b.limits.collect)
 	defer cancel()
 	if err := r.each(ctx, func(ctx context.Context, _ int, c *proto.Client) error { return c.Stop(ctx) }); err != nil {
@@ -80,6 +80,12 @@ func (r *session) collect(ctx context.Context) error {
 	if err := r.fabric.stop(ctx); err != nil {
 		return err
 	}
+	if err := r.readClocksAgain(ctx); err != nil {
+		return err
+	}
+	clockFacts(r.rec, r.clocks)
+	judgeClocks(&r.rec.Run, r.rec.Nodes, r.clocks)
+	r.gather.messages.Clocks(&flowClocks{r.s, r.clocks, epoch})
 	backend.CollectFlows(r.rec, r.s, results)
 	collectNodes(r.rec, results)
 	names := make([]string, len(r.handles))

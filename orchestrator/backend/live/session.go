@@ -32,6 +32,7 @@ type session struct {
 	handles []node.Handle
 	clients []*proto.Client
 	hellos  []proto.HelloReply
+	clocks  []clock
 	gather  *gatherer
 	tell    backend.Progress
 }
@@ -90,6 +91,9 @@ func (r *session) up(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := r.readClocks(ctx); err != nil {
 		return err
 	}
 	r.raiseAgents()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hopbed/hopbed/experiments/etx"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -21,6 +22,9 @@ type Run struct {
 	Point      spec.Point
 	Repetition int    // from 1
 	Seed       uint64 // of the repetition: the same for every point
+
+	survey *etx.Survey // of the run's network, once it was measured
+	real   bool        // the nodes are real ones: there is no radio model
 }
 
 // Scenario is a run with its network laid out.
@@ -83,9 +87,10 @@ func (r Run) Transport() string {
 }
 
 // Scenario lays out the network of a run. The error names the run and what
-// could not be met.
+// could not be met. Where the links are still to be measured (Unmeasured), the
+// routes and with them the flows are those of the radio model.
 func (r Run) Scenario() (*Scenario, error) {
-	t, err := topology.Build(r.Config(), r.Repetition-1)
+	t, err := r.topology()
 	if err != nil {
 		return nil, fmt.Errorf("%s, repetition %d: %w", r.Label(), r.Repetition, err)
 	}

@@ -131,6 +131,25 @@ func (r Run) Network() (*Scenario, error) {
 	return &Scenario{Run: r, Topology: t}, nil
 }
 
+// Probing lays out the network in which the links of a run are measured. It has
+// no flows, nothing is switched in it, and its basic rate, in the Config as well,
+// is that of the probes.
+func (r Run) Probing() (*Scenario, error) {
+	s, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	c := *r.Config()
+	rate := c.ProbeRate()
+	if s.Topology, err = s.Topology.Probing(&c, rate); err != nil {
+		return nil, fmt.Errorf("%s, repetition %d: %w", r.Label(), r.Repetition, err)
+	}
+	c.Radio.BasicRate, c.Radio.Rate = rate, max(rate, c.Radio.Rate)
+	c.Topology.Changes, c.Flows = nil, nil
+	s.Run.Point.Config = &c
+	return s, nil
+}
+
 func (r Run) topology() (*topology.Topology, error) {
 	g := topology.Ground{Real: r.real}
 	if r.survey != nil {

@@ -94,7 +94,7 @@ var direct = []struct {
 	{"github.com/urfave/cli/v2", []string{"orchestrator/cmd/hopbed"}, "the command line is a thin layer"},
 	{module + "/internal/tshark", nil, "it is for tests"},
 	{"golang.org/x/crypto/ssh", []string{"deploy"}, "one package speaks SSH"},
-	{module + "/orchestrator/node/netns", []string{"orchestrator/cmd/hopbed", "orchestrator/bench"}, "one place knows every driver; the benchmark measures this one"},
+	{module + "/orchestrator/node/netns", []string{"orchestrator/cmd/hopbed", "orchestrator/bench", "orchestrator/node/sshns"}, "one place knows every driver; the benchmark measures this one, and namespaces with an sshd are namespaces"},
 	{module + "/orchestrator/backend/live", []string{"orchestrator/cmd/hopbed"}, "one place knows every back end"},
 	{module + "/orchestrator/backend/sim", []string{"orchestrator/cmd/hopbed"}, "one place knows every back end"},
 }
@@ -175,6 +175,8 @@ var pure = []struct {
 	{"agent/transport/bundle/cut", []string{"netem/vtime", "agent/proto", "agent/transport", "agent/transport/bundle", "agent/workload"}},
 	// des: the random streams, from which both ends draw the same schedule.
 	{"agent/workload", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
+	// agent/probe: the clock of the part that is driven by sockets.
+	{"agent/linkprobe", []string{"netem/vtime", "netem/des", "agent/proto"}},
 	{"agent/workload/voice", []string{"netem/vtime", "netem/des/fmath"}},
 	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
 	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "netem/inet", "agent/proto", "agent/transport", "agent/transport/hop",

@@ -82,11 +82,20 @@ func (w *world) addMedium() error {
 	if len(t.Mute()) == len(t.Nodes) {
 		return nil
 	}
-	var err error
-	if w.med, err = wifi.NewMedium(w.eng, w.s.Seed, t.Channel, []wifi.MAC{t.MAC}, w.net); err != nil {
+	if err := w.addMediumOf(w.net); err != nil {
 		return err
 	}
 	w.net.Attach(w.med)
+	return nil
+}
+
+// addMediumOf makes the medium for a sink.
+func (w *world) addMediumOf(sink wifi.Sink) error {
+	t := w.s.Topology
+	var err error
+	if w.med, err = wifi.NewMedium(w.eng, w.s.Seed, t.Channel, []wifi.MAC{t.MAC}, sink); err != nil {
+		return err
+	}
 	drop := w.s.Config().Radio.Drop
 	if drop == 0 {
 		return nil

@@ -33,6 +33,8 @@ var _ fabric = (*emulated)(nil)
 
 func (e *emulated) addr(node int) netip.Addr { return tap.Addr(node) }
 
+func (e *emulated) driver() (node.Driver, error) { return e.b.opt.NewDriver() }
+
 func (e *emulated) specs() ([]node.Spec, error) {
 	t := e.s.Topology
 	n := len(t.Nodes)

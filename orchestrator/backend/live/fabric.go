@@ -18,6 +18,8 @@ import (
 type fabric interface {
 	// specs are the nodes to start.
 	specs() ([]node.Spec, error)
+	// driver makes the driver that starts them.
+	driver() (node.Driver, error)
 	// addr is the address of a node in the experiment.
 	addr(node int) netip.Addr
 	// start makes the links, when every agent has been greeted.

@@ -5,10 +5,12 @@ package live
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/plan"
@@ -43,6 +45,12 @@ type Options struct {
 	// BoardByPID tells agents that are not this process's children where the queue
 	// board is, by this process's descriptors; others inherit it.
 	BoardByPID bool
+	// Lab, if set, makes this a back end of real nodes: NewDriver, BoardByPID, Env and
+	// Journal are not looked at.
+	Lab *Lab
+	// Watchdog is the longest silence after which agents put back what they changed
+	// and end by themselves; 0 where they end with this process.
+	Watchdog vtime.Duration
 	// Env is added to the emulator's environment (the ownership tag).
 	Env []string
 	// Journal, if set, is called before anything is created.
@@ -56,12 +64,16 @@ type Options struct {
 type Backend struct {
 	opt    Options
 	limits limits
+
+	mu    sync.Mutex
+	boots map[string]string // boot ids of real nodes, by name
+	away  map[string]bool   // real nodes that the last run lost
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
 // New returns the back end.
-func New(o Options) *Backend { return &Backend{o, usual} }
+func New(o Options) *Backend { return &Backend{opt: o, limits: usual} }
 
 // Name implements backend.Backend.
 func (b *Backend) Name() string { return b.opt.Name }
@@ -99,9 +111,9 @@ func (b *Backend) Run(ctx context.Context, s *plan.Scenario, tell backend.Progre
 		rec = r.rec
 	}()
 	if err := r.start(ctx); err != nil {
-		return nil, classify(r.explain(err))
+		return nil, b.account(classify(r.explain(err)))
 	}
-	return nil, r.explain(r.measure(ctx))
+	return nil, b.account(r.explain(r.measure(ctx)))
 }
 
 // classify tells the campaign what an error at the start means for other

@@ -12,17 +12,21 @@ import (
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/lab"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
 // Preflight implements backend.Backend: what would fail in some run is said before
 // the first.
 func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
+	if b.opt.Lab != nil {
+		return b.preflightLab(p)
+	}
 	for _, pt := range p.Experiment.Points() {
 		c := pt.Config
-		if c.Topology.Inventory != "" {
-			return &backend.ErrUnsupported{Backend: b.Name(), What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
-				Do: "describe the topology by generate or nodes"}
+		if c.Topology.Inventory != "" && len(c.Topology.Links) == 0 {
+			return &backend.ErrUnsupported{Backend: b.Name(), What: "topology.inventory", Because: "the nodes of an inventory are real hosts, and nothing says which of them would hear each other",
+				Do: "--backend ssh runs on them; list topology.links to emulate them"}
 		}
 		for _, g := range c.Flows {
 			if err := b.programs(c, &g); err != nil {
@@ -41,6 +45,20 @@ func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
 		}
 	}
 	return tap.Probe()
+}
+
+// preflightLab looks at what real nodes cannot do. No node is asked: what one of
+// them lacks it says itself, before anything is changed.
+func (b *Backend) preflightLab(p *plan.Plan) error {
+	for _, pt := range p.Experiment.Points() {
+		if err := lab.Unsupported(pt.Config); err != nil {
+			return err
+		}
+		if _, err := lab.Match(pt.Config.Topology.NodeNames(), b.opt.Lab.Inventory); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // overTCP tells whether the transport's variant is a congestion control.

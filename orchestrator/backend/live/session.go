@@ -35,6 +35,7 @@ type session struct {
 	clocks  []clock
 	gather  *gatherer
 	tell    backend.Progress
+	quiet   context.CancelFunc // ends the heartbeats; nil: there are none
 }
 
 // newSession prepares a session; nothing exists before up. Whoever has called up
@@ -43,7 +44,12 @@ func (b *Backend) newSession(s *plan.Scenario, tell backend.Progress, c *backend
 	if tell == nil {
 		tell = func(string, vtime.Duration, vtime.Duration) {}
 	}
-	r := &session{b: b, s: s, tell: tell, gather: newGatherer(s), fabric: &emulated{b: b, s: s, capture: c}}
+	r := &session{b: b, s: s, tell: tell, gather: newGatherer(s)}
+	if b.opt.Lab != nil {
+		r.fabric = b.newReal(s, c)
+	} else {
+		r.fabric = &emulated{b: b, s: s, capture: c}
+	}
 	r.rec = backend.NewRecord(s, func(i int) string { return r.fabric.addr(i).String() })
 	return r
 }
@@ -71,7 +77,7 @@ func (r *session) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.driver, err = r.b.opt.NewDriver(); err != nil {
+	if r.driver, err = r.fabric.driver(); err != nil {
 		return err
 	}
 	if r.handles, err = r.driver.Start(ctx, specs); err != nil {
@@ -87,11 +93,18 @@ func (r *session) up(ctx context.Context) error {
 	r.hellos = make([]proto.HelloReply, len(r.clients))
 	err = r.each(ctx, func(ctx context.Context, i int, c *proto.Client) error {
 		var err error
-		r.hellos[i], err = c.Hello(ctx, proto.Hello{Controller: r.b.opt.Controller, Tag: r.b.opt.Tag})
+		r.hellos[i], err = c.Hello(ctx, proto.Hello{Controller: r.b.opt.Controller, Tag: r.b.opt.Tag, Watchdog: r.b.opt.Watchdog})
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if r.b.opt.Watchdog > 0 {
+		var beating context.Context
+		beating, r.quiet = context.WithCancel(context.Background())
+		for i := range r.clients {
+			go r.beat(beating, i)
+		}
 	}
 	if err := r.readClocks(ctx); err != nil {
 		return err
@@ -113,11 +126,14 @@ func (r *session) configure(ctx context.Context, flows []proto.Flow) ([]*proto.R
 		readbacks[i], err = c.Configure(ctx, cfg)
 		return err
 	})
+	unverified := map[int][]string{}
 	for i, rb := range readbacks {
 		if rb != nil {
 			applyReadback(r.rec, i, rb)
+			unverified[i] = radioFacts(r.rec.Nodes[i].Facts, rb.Radio)
 		}
 	}
+	warnUnverified(&r.rec.Run, r.rec.Nodes, unverified)
 	return readbacks, err
 }
 
@@ -168,6 +184,9 @@ func (r *session) close(ctx context.Context) error {
 	cctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	var errs []error
+	if r.quiet != nil {
+		r.quiet()
+	}
 	r.fabric.kill()
 	for _, c := range r.clients {
 		_ = c.Close() // the end of its input is the agent's order to revert and exit

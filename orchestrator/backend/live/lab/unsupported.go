@@ -1,0 +1,51 @@
+package lab
+
+import (
+	"fmt"
+
+	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/orchestrator/backend"
+)
+
+// Name is the back end's name in results.
+const Name = "ssh"
+
+// Unsupported reports what real nodes cannot do of a file, before any of them is
+// touched.
+func Unsupported(c *spec.Config) error {
+	refuse := func(what, because, do string) error {
+		return &backend.ErrUnsupported{Backend: Name, What: what, Because: because, Do: do}
+	}
+	if len(c.Topology.Pipes) > 0 {
+		return refuse("topology.pipes", "the wires between real nodes are what they are", "list topology.links, or run the file on netns or sim")
+	}
+	for _, n := range c.Topology.AllNodes() {
+		switch {
+		case n.Bridge:
+			return refuse("topology.nodes: bridge", fmt.Sprintf("node %s would have to join interfaces that an inventory does not name", n.Name), "leave bridge out, or run the file on netns or sim")
+		case !n.Radio:
+			return refuse("topology.nodes: radio: false", fmt.Sprintf("node %s has one interface, the inventory's, which stands for its radio", n.Name), "leave radio out: the inventory says what the interface is (radio driver none for a wire)")
+		}
+	}
+	if len(c.Topology.Changes) > 0 {
+		return refuse("topology.changes", "nobody can switch a real link on and off at a moment", "run the file on netns or sim")
+	}
+	return nil
+}
+
+// Ignored lists what a file says of the radio that only a model has: results on
+// real nodes do not depend on it.
+func Ignored(c *spec.Config) []string {
+	var out []string
+	r := &c.Radio
+	for key, given := range map[string]bool{
+		"radio.noise": r.Noise != nil, "radio.sense": r.Sense != nil, "radio.capture": r.Capture != nil,
+		"radio.path-loss":                 r.PathLoss.Kind == spec.Disk || r.PathLoss.Exponent != nil || r.PathLoss.ReferenceLoss != nil || r.PathLoss.Shadowing != nil,
+		"the places of topology.generate": c.Topology.Generate != nil,
+	} {
+		if given {
+			out = append(out, key)
+		}
+	}
+	return out
+}

@@ -60,6 +60,7 @@ func (s Summary) OK() bool { return s.Invalid == 0 && s.Failed == 0 && !s.Interr
 // cannot be written, a host that cannot do it.
 func Execute(ctx context.Context, o Options) (Summary, error) {
 	began := time.Now()
+	o.Plan = backend.PlanOn(o.Backend, o.Plan)
 	if !o.Resume {
 		if err := o.Files.Check(o.Plan.Runs, o.Backend.Name()); err != nil {
 			return Summary{}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/lab"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -70,7 +71,10 @@ type Backend struct {
 	away  map[string]bool   // real nodes that the last run lost
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Planner = (*Backend)(nil)
+)
 
 // New returns the back end.
 func New(o Options) *Backend { return &Backend{opt: o, limits: usual} }
@@ -83,6 +87,14 @@ func (b *Backend) Overhead() time.Duration { return time.Second }
 
 // Speed implements backend.Backend.
 func (b *Backend) Speed() float64 { return 1 }
+
+// Plan implements backend.Planner.
+func (b *Backend) Plan(p *plan.Plan) *plan.Plan {
+	if b.opt.Lab != nil {
+		return lab.Plan(p)
+	}
+	return p
+}
 
 // Close implements backend.Backend.
 func (b *Backend) Close() error {

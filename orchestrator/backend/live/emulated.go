@@ -76,6 +76,11 @@ func (e *emulated) start(ctx context.Context, r *session) error {
 		cfg.Capture = &emulator.Capture{SnapLen: c.SnapLen, At: c.At, Comment: c.Comment}
 		opt.Packets, opt.Events = c.Packets, c.Events
 	}
+	return e.launch(ctx, r, cfg, opt)
+}
+
+// launch starts the emulator, and watches it.
+func (e *emulated) launch(ctx context.Context, r *session, cfg *emulator.Config, opt emulator.Options) error {
 	var err error
 	if e.emu, err = emulator.Start(ctx, cfg, opt); err != nil {
 		return err

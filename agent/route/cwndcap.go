@@ -3,6 +3,8 @@
 package route
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -15,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/undo"
 )
 
 // Caps makes the kernel obey the CwndCap of routes.
@@ -32,44 +35,87 @@ type Caps struct {
 	stuck map[netip.Addr]int
 }
 
+// KindCaps is the kind of record by which Caps.Enforce is undone.
+const KindCaps = "cwnd-caps"
+
+// capped is its data.
+type capped struct {
+	Src         netip.Addr `json:"src"`
+	To          []capOf    `json:"to"`
+	MetricsSave string     `json:"tcp_no_metrics_save"` // as it was
+}
+
+type capOf struct {
+	Dst netip.Addr `json:"dst"`
+	Cap int        `json:"cap"`
+}
+
 // Enforce makes connections from src obey the caps of the routes, which
-// Table.Replace has set before. revert forgets them; it is valid after an error,
-// too. The loopback interface must be up.
-func (c *Caps) Enforce(src netip.Addr, routes []proto.Route) (revert func() error, err error) {
-	made := map[netip.Addr]int{}
-	revert = func() error {
-		var errs []error
-		for dst, cap := range made {
-			err := forget(src, dst)
-			if errors.Is(err, unix.EPERM) {
-				c.stick(dst, cap)
-				continue
-			}
-			errs = append(errs, err)
-		}
-		return errors.Join(errs...)
-	}
+// Table.Replace has set before. Before anything is changed, push takes the record
+// by which it is undone (KindCaps). The loopback interface must be up.
+func (c *Caps) Enforce(push undo.Push, src netip.Addr, routes []proto.Route) error {
+	var made []capOf
 	for _, r := range routes {
 		dst := r.Dst.Addr()
 		if cap, ok := c.stuck[dst]; ok && cap != r.CwndCap {
-			return revert, &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("cap of the congestion window to %v", dst), Wanted: fmt.Sprint(r.CwndCap), Got: fmt.Sprint(cap),
+			return &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("cap of the congestion window to %v", dst), Wanted: fmt.Sprint(r.CwndCap), Got: fmt.Sprint(cap),
 				Detail: "without root an earlier cap stays as long as the network namespace", Remedy: "start the agent anew, in a namespace of its own"}
 		}
 		if r.CwndCap == 0 {
 			continue
 		}
 		if !src.Is4() || !r.Dst.IsSingleIP() {
-			return revert, &proto.Error{Code: proto.CodeOrder, What: "route " + Describe(r), Detail: "a cap needs a destination of one address and a node with an address"}
+			return &proto.Error{Code: proto.CodeOrder, What: "route " + Describe(r), Detail: "a cap needs a destination of one address and a node with an address"}
 		}
-		if err := forget(src, dst); err != nil && !errors.Is(err, unix.EPERM) {
-			return revert, capError(r, err)
+		made = append(made, capOf{dst, r.CwndCap})
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	save, err := os.ReadFile(metricsSaveFile)
+	if err != nil {
+		return &proto.Error{Code: proto.CodeSystem, What: "caps of congestion windows", Detail: err.Error()}
+	}
+	if err := push(undo.New(KindCaps, "caps of congestion windows", capped{src, made, strings.TrimSpace(string(save))})); err != nil {
+		return err
+	}
+	for _, r := range routes {
+		if r.CwndCap == 0 {
+			continue
 		}
-		made[dst] = r.CwndCap
-		if err := visit(src, dst, r.CwndCap); err != nil {
-			return revert, capError(r, err)
+		if err := forget(src, r.Dst.Addr()); err != nil && !errors.Is(err, unix.EPERM) {
+			return capError(r, err)
+		}
+		if err := visit(src, r.Dst.Addr(), r.CwndCap); err != nil {
+			return capError(r, err)
 		}
 	}
-	return revert, VerifyCaps(src, routes)
+	return VerifyCaps(src, routes)
+}
+
+// Forget is the undo.Func of KindCaps. A cap that may not be removed stays, and
+// Enforce remembers it.
+func (c *Caps) Forget(ctx context.Context, data json.RawMessage) error {
+	return undo.On(func(_ context.Context, d capped) error {
+		var errs []error
+		for _, to := range d.To {
+			// There only if Enforce was interrupted.
+			if err := sendOne(localRoute(to.Dst, to.Cap)(unix.RTM_DELROUTE, 0)); err != nil && !gone(err) {
+				errs = append(errs, err)
+			}
+			err := forget(d.Src, to.Dst)
+			if errors.Is(err, unix.EPERM) {
+				c.stick(to.Dst, to.Cap)
+				continue
+			}
+			errs = append(errs, err)
+		}
+		now, err := os.ReadFile(metricsSaveFile)
+		if err == nil && strings.TrimSpace(string(now)) != d.MetricsSave {
+			err = os.WriteFile(metricsSaveFile, []byte(d.MetricsSave), 0)
+		}
+		return errors.Join(append(errs, err)...)
+	})(ctx, data)
 }
 
 func (c *Caps) stick(dst netip.Addr, cap int) {
@@ -120,10 +166,11 @@ func visit(src, dst netip.Addr, cap int) error {
 	return errors.Join(err, keep())
 }
 
+const metricsSaveFile = "/proc/sys/net/ipv4/tcp_no_metrics_save"
+
 // allowMetrics lets the kernel save metrics; keep puts the earlier setting back.
 func allowMetrics() (keep func() error, err error) {
-	const file = "/proc/sys/net/ipv4/tcp_no_metrics_save"
-	old, err := os.ReadFile(file)
+	old, err := os.ReadFile(metricsSaveFile)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +178,8 @@ func allowMetrics() (keep func() error, err error) {
 	if value == "0" {
 		return func() error { return nil }, nil
 	}
-	keep = func() error { return os.WriteFile(file, []byte(value), 0) }
-	return keep, os.WriteFile(file, []byte("0"), 0)
+	keep = func() error { return os.WriteFile(metricsSaveFile, []byte(value), 0) }
+	return keep, os.WriteFile(metricsSaveFile, []byte("0"), 0)
 }
 
 // localRoute describes dst as an address of this node, with a locked congestion

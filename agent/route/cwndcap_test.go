@@ -32,15 +32,15 @@ func TestCapsAreInTheKernelsCache(t *testing.T) {
 		}
 		routes, ns := mesh(40)
 		routes[0].CwndCap, routes[30].CwndCap = 7, 65535
-		if _, err := tab.Replace(routes, ns); err != nil {
+		if err := tab.Replace(nil, routes, ns); err != nil {
 			t.Error(err)
 			return
 		}
 		src := addr(0)
 		var caps Caps
 		for range 2 { // again: replace semantics
-			revert, err := caps.Enforce(src, routes)
-			if err != nil {
+			var stack records
+			if err := caps.Enforce(stack.push, src, routes); err != nil {
 				t.Error(err)
 				return
 			}
@@ -60,16 +60,16 @@ func TestCapsAreInTheKernelsCache(t *testing.T) {
 			if err := VerifyCaps(src, routes); err != nil {
 				t.Error(err)
 			}
-			if err := revert(); err != nil {
+			if err := stack.revert(&caps); err != nil {
 				t.Error(err)
 			}
-			err = VerifyCaps(src, routes)
+			err := VerifyCaps(src, routes)
 			var e *proto.Error
 			if !errors.As(err, &e) || e.Code != proto.CodeNotApplied || !strings.Contains(err.Error(), `wanted "7", got "0"`) {
 				t.Errorf("after the revert: %v", err)
 			}
 		}
-		_, err = caps.Enforce(src, []proto.Route{{Interface: "wlan0", Dst: netip.MustParsePrefix("10.78.0.0/16"), CwndCap: 3}})
+		err = caps.Enforce(new(records).push, src, []proto.Route{{Interface: "wlan0", Dst: netip.MustParsePrefix("10.78.0.0/16"), CwndCap: 3}})
 		if err == nil || !strings.Contains(err.Error(), "one address") {
 			t.Errorf("a cap on a network: %v", err)
 		}

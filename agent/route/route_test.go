@@ -3,6 +3,8 @@
 package route
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/undo"
 	"github.com/hopbed/hopbed/internal/testenv"
 )
 
@@ -67,6 +70,30 @@ func addr(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 77, byte((i + 1) >> 8), byte(i + 1)})
 }
 
+// records are undo records, as another process gets them.
+type records []undo.Record
+
+func (r *records) push(x undo.Record) error {
+	b, err := json.Marshal(x)
+	if err == nil {
+		*r = append(*r, undo.Record{})
+		err = json.Unmarshal(b, &(*r)[len(*r)-1])
+	}
+	return err
+}
+
+// revert carries all of them out twice, since a record may be.
+func (r *records) revert(c *Caps) error {
+	table := undo.Table{KindTable: Restore, KindCaps: c.Forget}
+	var errs []error
+	for range 2 {
+		for i := len(*r) - 1; i >= 0; i-- {
+			errs = append(errs, table[(*r)[i].Kind](context.Background(), (*r)[i].Data))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // mesh is what node 0 of n nodes has: its neighbours 1 to 8, the last of them at
 // eth0, and everybody else behind one of them.
 func mesh(n int) (rs []proto.Route, ns []proto.Neighbour) {
@@ -108,7 +135,8 @@ func TestRoutesAreSetComparedAndReverted(t *testing.T) {
 			return
 		}
 
-		revert, err := tab.Replace(rs, ns)
+		var stack records
+		err := tab.Replace(stack.push, rs, ns)
 		if err != nil {
 			t.Error(err)
 			return
@@ -118,10 +146,10 @@ func TestRoutesAreSetComparedAndReverted(t *testing.T) {
 			t.Errorf("verify: %d routes, %d neighbours, %v; want %d, %d", nr, nn, err, len(rs), len(ns))
 		}
 		// Again: replace semantics, no "file exists".
-		if _, err := tab.Replace(rs, ns); err != nil {
+		if err := tab.Replace(nil, rs, ns); err != nil {
 			t.Errorf("second replace: %v", err)
 		}
-		if err := revert(); err != nil {
+		if err := stack.revert(new(Caps)); err != nil {
 			t.Errorf("revert: %v", err)
 		}
 		have, err := list()
@@ -142,7 +170,7 @@ func TestVerifyNamesTheDifference(t *testing.T) {
 	inNamespace(t, func(tab *Table) {
 		rs, ns := mesh(40)
 		rs[22].CwndCap = 17
-		if _, err := tab.Replace(rs, ns); err != nil {
+		if err := tab.Replace(nil, rs, ns); err != nil {
 			t.Error(err)
 			return
 		}
@@ -152,11 +180,11 @@ func TestVerifyNamesTheDifference(t *testing.T) {
 			want   []string // parts of the message
 		}{
 			{"another gateway", func() error {
-				_, err := tab.Replace([]proto.Route{{Interface: "eth0", Dst: netip.PrefixFrom(addr(20), 32), Via: addr(8)}}, nil)
+				err := tab.Replace(nil, []proto.Route{{Interface: "eth0", Dst: netip.PrefixFrom(addr(20), 32), Via: addr(8)}}, nil)
 				return err
 			}, []string{"10.77.0.21/32 via 10.77.0.6 dev wlan0", "10.77.0.21/32 via 10.77.0.9 dev eth0"}},
 			{"another interface", func() error {
-				_, err := tab.Replace([]proto.Route{{Interface: "eth0", Dst: rs[20].Dst, Via: rs[20].Via}}, nil)
+				err := tab.Replace(nil, []proto.Route{{Interface: "eth0", Dst: rs[20].Dst, Via: rs[20].Via}}, nil)
 				return err
 			}, []string{"via 10.77.0.7 dev wlan0", "via 10.77.0.7 dev eth0"}},
 			{"a cap that is not locked", func() error {
@@ -177,7 +205,7 @@ func TestVerifyNamesTheDifference(t *testing.T) {
 				return netlink.NeighSet(&netlink.Neigh{LinkIndex: tab.links["wlan0"], State: netlink.NUD_STALE, IP: net.IP(addr(2).AsSlice()), HardwareAddr: net.HardwareAddr{2, 0x68, 0x6f, 0x70, 0, 2}})
 			}, []string{"10.77.0.3", "state"}},
 			{"metric", func() error {
-				_, err := tab.Replace([]proto.Route{{Interface: "wlan0", Dst: rs[20].Dst, Via: rs[20].Via, AdvMSS: 512}}, nil)
+				err := tab.Replace(nil, []proto.Route{{Interface: "wlan0", Dst: rs[20].Dst, Via: rs[20].Via, AdvMSS: 512}}, nil)
 				return err
 			}, []string{rs[20].Dst.String(), "advmss 512"}},
 		} {
@@ -187,7 +215,7 @@ func TestVerifyNamesTheDifference(t *testing.T) {
 			}
 			_, _, err := tab.Verify(rs, ns)
 			notApplied(t, c.name, err, c.want)
-			if _, err := tab.Replace(rs, ns); err != nil {
+			if err := tab.Replace(nil, rs, ns); err != nil {
 				t.Errorf("%s: put right: %v", c.name, err)
 			}
 		}
@@ -198,11 +226,12 @@ func TestRefusedEntryIsNamed(t *testing.T) {
 	inNamespace(t, func(tab *Table) {
 		rs, ns := mesh(40)
 		rs[17].Via = netip.AddrFrom4([4]byte{224, 0, 0, 1}) // not a unicast gateway
-		revert, err := tab.Replace(rs, ns)
+		var stack records
+		err := tab.Replace(stack.push, rs, ns)
 		if err == nil || !strings.Contains(err.Error(), rs[17].Dst.String()) {
 			t.Errorf("error %v, want one that names %v", err, rs[17].Dst)
 		}
-		if err := revert(); err != nil {
+		if err := stack.revert(new(Caps)); err != nil {
 			t.Errorf("revert after a failure: %v", err)
 		}
 		if have, err := list(); err != nil || len(have) != 0 {
@@ -210,10 +239,10 @@ func TestRefusedEntryIsNamed(t *testing.T) {
 		}
 	})
 	tab := NewTable(map[string]int{"lo": 1})
-	if _, err := tab.Replace([]proto.Route{{Interface: "lo", Dst: netip.MustParsePrefix("fd00::/64")}}, nil); err == nil {
+	if err := tab.Replace(nil, []proto.Route{{Interface: "lo", Dst: netip.MustParsePrefix("fd00::/64")}}, nil); err == nil {
 		t.Error("an IPv6 route was taken")
 	}
-	_, err := tab.Replace([]proto.Route{{Interface: "eth9", Dst: netip.MustParsePrefix("192.0.2.1/32")}}, nil)
+	err := tab.Replace(nil, []proto.Route{{Interface: "eth9", Dst: netip.MustParsePrefix("192.0.2.1/32")}}, nil)
 	if err == nil || !strings.Contains(err.Error(), `"one of the interfaces lo", got "eth9"`) {
 		t.Errorf("a route through an interface that the table does not have: %v", err)
 	}
@@ -223,7 +252,7 @@ func BenchmarkReplaceAndVerify400(b *testing.B) {
 	inNamespace(b, func(tab *Table) {
 		rs, ns := mesh(400)
 		for b.Loop() {
-			if _, err := tab.Replace(rs, ns); err != nil {
+			if err := tab.Replace(nil, rs, ns); err != nil {
 				b.Error(err)
 			}
 			if _, _, err := tab.Verify(rs, ns); err != nil {

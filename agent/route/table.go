@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/agent/undo"
 )
 
 // Protocol marks our routes (rtm_protocol), so that a person who looks at a
@@ -41,41 +42,43 @@ func (t *Table) link(name, what string) (int, error) {
 }
 
 // Replace sets every route and neighbour, replacing what is there for the same
-// destination. revert puts the earlier state back; it is valid after an error,
-// too. An error is a *proto.Error that names the first entry which the kernel
-// refused.
-func (t *Table) Replace(routes []proto.Route, neighbours []proto.Neighbour) (revert func() error, err error) {
-	oldRoutes, err := t.replaced(routes)
-	if err != nil {
-		return func() error { return nil }, err
+// destination. Before, push takes the record by which the earlier state is put
+// back (KindTable); nil: nobody wants it. An error is a *proto.Error that names
+// the first entry which the kernel refused.
+func (t *Table) Replace(push undo.Push, routes []proto.Route, neighbours []proto.Neighbour) error {
+	if len(routes)+len(neighbours) == 0 {
+		return nil
 	}
-	oldNeighbours, err := t.replacedNeighbours(neighbours)
+	old, err := t.earlier(routes, neighbours)
 	if err != nil {
-		return func() error { return nil }, err
+		return err
 	}
-	revert = func() error { return t.restore(routes, oldRoutes, neighbours, oldNeighbours) }
-
+	if push != nil {
+		if err := push(undo.New(KindTable, fmt.Sprintf("%d routes and %d neighbours", len(routes), len(neighbours)), old)); err != nil {
+			return err
+		}
+	}
 	var reqs []*nl.NetlinkRequest
 	for _, n := range neighbours {
 		r, err := t.neighbourRequest(unix.RTM_NEWNEIGH, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, n)
 		if err != nil {
-			return revert, err
+			return err
 		}
 		reqs = append(reqs, r)
 	}
 	for _, r := range routes {
 		q, err := t.routeRequest(unix.RTM_NEWROUTE, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, r)
 		if err != nil {
-			return revert, err
+			return err
 		}
 		reqs = append(reqs, q)
 	}
 	failed, err := send(reqs)
 	if err != nil {
-		return revert, &proto.Error{Code: proto.CodeSystem, What: "routes and neighbours", Detail: err.Error()}
+		return &proto.Error{Code: proto.CodeSystem, What: "routes and neighbours", Detail: err.Error()}
 	}
 	if len(failed) == 0 {
-		return revert, nil
+		return nil
 	}
 	f := failed[0]
 	what := ""
@@ -85,7 +88,7 @@ func (t *Table) Replace(routes []proto.Route, neighbours []proto.Neighbour) (rev
 	} else {
 		what = "route " + Describe(routes[f.index-len(neighbours)])
 	}
-	return revert, &proto.Error{Code: proto.CodeSystem, What: what,
+	return &proto.Error{Code: proto.CodeSystem, What: what,
 		Detail: fmt.Sprintf("the kernel refused it: %v (%d of %d entries refused)", f.err, len(failed), len(reqs))}
 }
 
@@ -198,27 +201,6 @@ func list() (map[netip.Prefix][]netlink.Route, error) {
 	return by, nil
 }
 
-// replaced returns the routes that a replacement of rs would remove: those of
-// the same destination, type of service 0 and priority 0.
-func (t *Table) replaced(rs []proto.Route) ([]netlink.Route, error) {
-	if len(rs) == 0 {
-		return nil, nil
-	}
-	have, err := list()
-	if err != nil {
-		return nil, err
-	}
-	var old []netlink.Route
-	for _, r := range rs {
-		for _, h := range have[r.Dst.Masked()] {
-			if h.Priority == 0 && h.Tos == 0 {
-				old = append(old, h)
-			}
-		}
-	}
-	return old, nil
-}
-
 // place is where a neighbour entry is: every interface has its own.
 type place struct {
 	link int
@@ -238,64 +220,4 @@ func neighbours() (map[place]netlink.Neigh, error) {
 		}
 	}
 	return by, nil
-}
-
-func (t *Table) replacedNeighbours(ns []proto.Neighbour) ([]netlink.Neigh, error) {
-	if len(ns) == 0 {
-		return nil, nil
-	}
-	have, err := neighbours()
-	if err != nil {
-		return nil, err
-	}
-	var old []netlink.Neigh
-	for _, n := range ns {
-		if h, ok := have[place{t.links[n.Interface], n.Addr}]; ok {
-			old = append(old, h)
-		}
-	}
-	return old, nil
-}
-
-// restore deletes what was set and puts back what was there. What is gone
-// already (the interface was removed, or somebody deleted the entry) is not an
-// error: the aim is the earlier state.
-func (t *Table) restore(routes []proto.Route, oldRoutes []netlink.Route, ns []proto.Neighbour, oldNs []netlink.Neigh) error {
-	var errs []error
-	var reqs []*nl.NetlinkRequest
-	for i := len(routes) - 1; i >= 0; i-- {
-		// Only requests that were valid were sent; the others set nothing.
-		if q, err := t.routeRequest(unix.RTM_DELROUTE, 0, routes[i]); err == nil {
-			reqs = append(reqs, q)
-		}
-	}
-	for i := len(ns) - 1; i >= 0; i-- {
-		if q, err := t.neighbourRequest(unix.RTM_DELNEIGH, 0, ns[i]); err == nil {
-			reqs = append(reqs, q)
-		}
-	}
-	failed, err := send(reqs)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, f := range failed {
-		if !gone(f.err) {
-			errs = append(errs, fmt.Errorf("delete entry %d of %d: %w", f.index+1, len(reqs), f.err))
-		}
-	}
-	for i := range oldRoutes {
-		if err := netlink.RouteReplace(&oldRoutes[i]); err != nil && !gone(err) {
-			errs = append(errs, fmt.Errorf("put back route %v: %w", oldRoutes[i], err))
-		}
-	}
-	for i := range oldNs {
-		if err := netlink.NeighSet(&oldNs[i]); err != nil && !gone(err) {
-			errs = append(errs, fmt.Errorf("put back neighbour %v: %w", oldNs[i].IP, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func gone(err error) bool {
-	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENETDOWN)
 }

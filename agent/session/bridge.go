@@ -78,6 +78,13 @@ func (s *session) createBridge(b *proto.Bridge) error {
 	if err != nil || len(mac) != 6 {
 		return &proto.Error{Code: proto.CodeOrder, What: what, Got: b.HardwareAddress, Detail: "want a 48-bit hardware address"}
 	}
+	exists := &proto.Error{Code: proto.CodeOrder, What: what, Detail: "an interface of this name exists, and the agent touches none that it was not given", Remedy: "remove it, or name the bridge otherwise"}
+	if _, err := netlink.LinkByName(b.Name); err == nil {
+		return exists
+	}
+	if err := s.push(kindBridge, what, newBridge{b.Name, mac.String()}); err != nil {
+		return err
+	}
 	req := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
 	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
 	req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(b.Name)))
@@ -96,20 +103,10 @@ func (s *session) createBridge(b *proto.Bridge) error {
 	case errors.Is(err, unix.EOPNOTSUPP):
 		return &proto.Error{Code: proto.CodeUnavailable, What: what, Wanted: "bridges (CONFIG_BRIDGE)", Remedy: "modprobe bridge, let the node route (leave `bridge: true` out), or --backend sim"}
 	case errors.Is(err, unix.EEXIST):
-		return &proto.Error{Code: proto.CodeOrder, What: what, Detail: "an interface of this name exists, and the agent touches none that it was not given", Remedy: "remove it, or name the bridge otherwise"}
+		return exists
 	case err != nil:
 		return &proto.Error{Code: proto.CodeSystem, What: what, Detail: err.Error()}
 	}
-	s.undo.push(what, func() error {
-		link, err := netlink.LinkByName(b.Name)
-		if _, gone := errors.AsType[netlink.LinkNotFoundError](err); gone {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return goneIsFine(netlink.LinkDel(link))
-	})
 	return nil
 }
 

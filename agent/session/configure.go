@@ -31,7 +31,7 @@ func (s *session) configure(ctx context.Context, c *proto.Configure) (*proto.Rea
 	if err != nil {
 		return nil, named(err, c.Name)
 	}
-	s.cfg, s.undo.node = c, c.Name
+	s.cfg, s.name = c, c.Name
 	s.sysctls = ofInterfaces(c.Sysctls, names(c))
 	if c.Bridge != nil {
 		s.sysctls = ofBridge(s.sysctls)
@@ -192,18 +192,10 @@ func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transp
 	if err := s.applyInterfaces(ctx, c); err != nil {
 		return nil, err
 	}
-	revert, err := s.table().Replace(c.Routes, c.Neighbours)
-	if len(c.Routes)+len(c.Neighbours) > 0 {
-		s.undo.push(fmt.Sprintf("%d routes and %d neighbours", len(c.Routes), len(c.Neighbours)), revert)
-	}
-	if err != nil {
+	if err := s.table().Replace(s.undo.Push, c.Routes, c.Neighbours); err != nil {
 		return nil, err
 	}
-	forget, err := s.caps.Enforce(c.Address.Addr(), c.Routes)
-	if slices.ContainsFunc(c.Routes, func(r proto.Route) bool { return r.CwndCap > 0 }) {
-		s.undo.push("caps of congestion windows", forget)
-	}
-	if err != nil {
+	if err := s.caps.Enforce(s.undo.Push, c.Address.Addr(), c.Routes); err != nil {
 		return nil, err
 	}
 	// The kernel's state is compared before sockets depend on it.

@@ -118,13 +118,15 @@ func (s *session) applyInterface(link netlink.Link, c *proto.Configure) error {
 	a := link.Attrs()
 	if c.MTU > 0 && a.MTU != c.MTU {
 		old := a.MTU
-		s.undo.push("mtu of "+a.Name, func() error { return goneIsFine(netlink.LinkSetMTU(link, old)) })
+		if err := s.push(kindMTU, "mtu of "+a.Name, oldMTU{deviceOf(link), old}); err != nil {
+			return err
+		}
 		if err := netlink.LinkSetMTU(link, c.MTU); err != nil {
 			return &proto.Error{Code: proto.CodeSystem, What: "mtu of " + a.Name, Wanted: fmt.Sprint(c.MTU), Got: fmt.Sprint(old), Detail: err.Error()}
 		}
 	}
 	if c.OffloadsOff {
-		if err := s.offloadsOff(a.Name); err != nil {
+		if err := s.offloadsOff(link); err != nil {
 			return err
 		}
 	}
@@ -132,7 +134,9 @@ func (s *session) applyInterface(link netlink.Link, c *proto.Configure) error {
 		return err
 	}
 	if a.Flags&net.FlagUp == 0 {
-		s.undo.push("state of "+a.Name, func() error { return goneIsFine(netlink.LinkSetDown(link)) })
+		if err := s.push(kindDown, "state of "+a.Name, wasDown{deviceOf(link)}); err != nil {
+			return err
+		}
 		if err := netlink.LinkSetUp(link); err != nil {
 			return &proto.Error{Code: proto.CodeSystem, What: "bring up " + a.Name, Detail: err.Error()}
 		}
@@ -153,20 +157,17 @@ func (s *session) applyAddress(link netlink.Link, address netip.Prefix) error {
 		return nil
 	}
 	name := link.Attrs().Name
-	addr := &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(address.Addr().AsSlice()), Mask: net.CIDRMask(address.Bits(), address.Addr().BitLen())}}
-	s.undo.push("address "+address.String()+" on "+name, func() error { return goneIsFine(netlink.AddrDel(link, addr)) })
-	if err := netlink.AddrReplace(link, addr); err != nil {
+	if err := s.push(kindAddress, "address "+address.String()+" on "+name, newAddress{deviceOf(link), address}); err != nil {
+		return err
+	}
+	if err := netlink.AddrReplace(link, linkAddr(address)); err != nil {
 		return &proto.Error{Code: proto.CodeSystem, What: "address " + address.String() + " on " + name, Detail: err.Error()}
 	}
 	return nil
 }
 
-// goneIsFine: an interface that was removed took its settings with it.
-func goneIsFine(err error) error {
-	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EADDRNOTAVAIL) {
-		return nil
-	}
-	return err
+func linkAddr(p netip.Prefix) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(p.Addr().AsSlice()), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 }
 
 func addresses(link netlink.Link) ([]netip.Prefix, error) {
@@ -183,6 +184,31 @@ func addresses(link netlink.Link) ([]netip.Prefix, error) {
 	return out, nil
 }
 
+// interfaces describes those of the node as they are, without lo.
+func interfaces() ([]proto.InterfaceState, error) {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, &proto.Error{Code: proto.CodeSystem, What: "interfaces", Detail: err.Error()}
+	}
+	var out []proto.InterfaceState
+	for _, link := range links {
+		if link.Attrs().Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		st := stateOf(link)
+		if st.Addresses, err = addresses(link); err != nil {
+			return nil, err
+		}
+		out = append(out, st)
+	}
+	return out, nil
+}
+
+func stateOf(link netlink.Link) proto.InterfaceState {
+	a := link.Attrs()
+	return proto.InterfaceState{Name: a.Name, Index: a.Index, Up: a.Flags&net.FlagUp != 0, HardwareAddress: a.HardwareAddr.String(), MTU: a.MTU, TxQueueLen: a.TxQLen}
+}
+
 func (s *session) loopbackUp() error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
@@ -191,7 +217,9 @@ func (s *session) loopbackUp() error {
 	if lo.Attrs().Flags&net.FlagUp != 0 {
 		return nil
 	}
-	s.undo.push("state of lo", func() error { return netlink.LinkSetDown(lo) })
+	if err := s.push(kindDown, "state of lo", wasDown{deviceOf(lo)}); err != nil {
+		return err
+	}
 	if err := netlink.LinkSetUp(lo); err != nil {
 		return &proto.Error{Code: proto.CodeSystem, What: "bring up lo", Detail: err.Error()}
 	}
@@ -211,8 +239,7 @@ func (s *session) verifyInterface(name, hardware string, address bool) (proto.In
 	if err != nil {
 		return st, notApplied("interface "+name, "exists", err.Error())
 	}
-	a := link.Attrs()
-	st.Index, st.Up, st.HardwareAddress, st.MTU, st.TxQueueLen = a.Index, a.Flags&net.FlagUp != 0, a.HardwareAddr.String(), a.MTU, a.TxQLen
+	st = stateOf(link)
 	if st.Addresses, err = addresses(link); err != nil {
 		return st, err
 	}
@@ -220,8 +247,8 @@ func (s *session) verifyInterface(name, hardware string, address bool) (proto.In
 		return st, err
 	}
 	switch {
-	case a.Index != s.links[name]:
-		return st, notApplied("index of "+name, fmt.Sprint(s.links[name]), fmt.Sprintf("%d (the interface was replaced)", a.Index))
+	case st.Index != s.links[name]:
+		return st, notApplied("index of "+name, fmt.Sprint(s.links[name]), fmt.Sprintf("%d (the interface was replaced)", st.Index))
 	case !st.Up:
 		return st, notApplied("state of "+name, "up", "down")
 	case hardware != "" && !strings.EqualFold(hardware, st.HardwareAddress):

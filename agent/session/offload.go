@@ -6,6 +6,7 @@ import (
 	"errors"
 	"unsafe"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
@@ -65,7 +66,8 @@ func readOffloads(iface string) ([]proto.Offload, error) {
 	return out, nil
 }
 
-func (s *session) offloadsOff(iface string) error {
+func (s *session) offloadsOff(link netlink.Link) error {
+	iface := link.Attrs().Name
 	have, err := readOffloads(iface)
 	if err != nil {
 		return err
@@ -78,9 +80,9 @@ func (s *session) offloadsOff(iface string) error {
 			if o.name != h.Name {
 				continue
 			}
-			s.undo.push(o.name+" of "+iface, func() error {
-				return goneIsFine(ethtool(iface, &ethtoolValue{cmd: o.set, data: 1}))
-			})
+			if err := s.push(kindOffload, o.name+" of "+iface, oldOffload{deviceOf(link), o.name}); err != nil {
+				return err
+			}
 			if err := ethtool(iface, &ethtoolValue{cmd: o.set}); err != nil {
 				return &proto.Error{Code: proto.CodeSystem, What: o.name + " of " + iface, Wanted: "off", Got: "on", Detail: err.Error()}
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/route"
 	"github.com/hopbed/hopbed/agent/transport"
+	"github.com/hopbed/hopbed/agent/undo"
 	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/netem/board"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -28,6 +29,11 @@ import (
 type Options struct {
 	Version    string // of the program, for the controller's log
 	Transports *transport.Table
+	// Guarded is where the changes outlive the agent; nil: they end with it, as
+	// those of a namespace of its own do.
+	Guarded *undo.Worker
+	// GiveUp ends the process when its end takes too long; nil: it may take.
+	GiveUp func(why string)
 }
 
 // state is how far the conversation has come.
@@ -58,7 +64,8 @@ type session struct {
 	sysctls   []proto.Sysctl // those ordered and those derived from them
 	links     map[string]int // indices of the interfaces and the bridge
 	caps      route.Caps     // of congestion windows
-	undo      undoStack
+	undo      *undo.Stack
+	name      string      // of the node, in what it says
 	view      *board.View // queue board, once it was given …
 	viewPipes []int       // … with these queues of wired interfaces
 
@@ -99,6 +106,21 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opt Options) error {
 	s := &session{opt: opt, srv: proto.NewServer(h, o), heard: h, outbox: make(chan message, 4096), ended: make(chan struct{})}
 	defer close(s.ended)
 	go s.post()
+	var keepers []undo.Keeper
+	if g := opt.Guarded; g != nil {
+		keepers = g.Keepers()
+		go func() {
+			select {
+			case <-g.Lost():
+				cancel(errors.New("the guardian process was killed: everything is put back and the agent ends"))
+			case <-s.ended:
+			}
+		}()
+	}
+	s.undo = undo.NewStack(undoers(&s.caps), func(err error) { s.log("warn", err.Error()) }, keepers...)
+	end := &limit{giveUp: opt.GiveUp}
+	defer end.end()
+	context.AfterFunc(ctx, func() { end.enter(stopping) })
 
 	// The buffer lets the end of the input be seen while an order waits for a
 	// controller that does not read its reply.
@@ -154,10 +176,17 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opt Options) error {
 		_ = s.srv.Send(proto.TypeFailure, proto.Failure{Node: s.nodeID(), Error: *e})
 	}
 	s.stopFlows()
+	end.enter(reverting)
 	for _, e := range s.revert().Failed {
 		s.log("warn", "revert: "+e.Error())
 	}
+	end.enter(leaving)
 	s.flush()
+	if g := opt.Guarded; g != nil {
+		if err := g.Finish(s.undo.Len()); err != nil {
+			return err
+		}
+	}
 	if !bye && cause != nil && !errors.Is(cause, io.EOF) && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -277,10 +306,14 @@ func hello(version string) (*proto.HelloReply, error) {
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeUnavailable, What: "boot id", Detail: err.Error(), Remedy: "mount /proc"}
 	}
+	ifaces, err := interfaces()
+	if err != nil {
+		return nil, err
+	}
 	return &proto.HelloReply{
 		Agent: version, PID: os.Getpid(), Kernel: unix.ByteSliceToString(u.Release[:]), Machine: unix.ByteSliceToString(u.Machine[:]),
 		CPUs: runtime.NumCPU(), CongestionControls: strings.Fields(ccs), MonotonicNS: probe.MonotonicNS(),
-		Nice: niceness(), BootID: boot, UID: os.Geteuid(),
+		Nice: niceness(), BootID: boot, UID: os.Geteuid(), Interfaces: ifaces,
 	}, nil
 }
 
@@ -370,7 +403,7 @@ func (s *session) revert() proto.Reverted {
 			failed = append(failed, *proto.AsError(err, proto.CodeSystem))
 		}
 	}
-	r := s.undo.revert()
+	r := s.putBack(context.Background())
 	r.Failed = append(failed, r.Failed...)
 	s.cfg, s.sysctls = nil, nil
 	s.facts = proto.NodeFacts{}

@@ -86,7 +86,9 @@ func (s *session) applySysctls(list []proto.Sysctl, wanted func(key string) bool
 		if old == normal(c.Value) {
 			continue
 		}
-		s.undoSysctl(c.Key, old)
+		if err := s.undoSysctl(c.Key, old); err != nil {
+			return err
+		}
 		if err := writeSysctl(c.Key, c.Value); err != nil {
 			return err
 		}
@@ -110,23 +112,15 @@ func (s *session) keepSysctls(list []proto.Sysctl, wanted func(key string) bool)
 		if err != nil {
 			return err
 		}
-		s.undoSysctl(c.Key, old)
+		if err := s.undoSysctl(c.Key, old); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (s *session) undoSysctl(key, old string) {
-	s.undo.push("sysctl "+key, func() error {
-		now, err := readSysctl(key)
-		if err == nil && now != old {
-			err = writeSysctl(key, old)
-		}
-		// The interface may be gone, and its settings with it.
-		if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeUnavailable {
-			return nil
-		}
-		return err
-	})
+func (s *session) undoSysctl(key, old string) error {
+	return s.push(kindSysctl, "sysctl "+key, oldSysctl{key, old})
 }
 
 // ofInterfaces adds, for each setting net.ipv4.conf.default.X, the same setting

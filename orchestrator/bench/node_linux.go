@@ -170,8 +170,7 @@ func setUpNode(s *setUp) error {
 			neighbours = append(neighbours, proto.Neighbour{Interface: name, Addr: tap.Addr(via), HardwareAddress: mac(via).String()})
 		}
 	}
-	_, err = route.NewTable(map[string]int{name: link.Attrs().Index}).Replace(routes, neighbours)
-	return err
+	return route.NewTable(map[string]int{name: link.Attrs().Index}).Replace(nil, routes, neighbours) // the namespace ends with it
 }
 
 func (g *generator) sinkUDP(port int) error {

@@ -46,6 +46,10 @@ var exports = map[string]export{
 	"events":     {"SELECT t.*, r.backend FROM events t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.seq", nil},
 	"artifacts":  {"SELECT t.*, r.backend FROM artifacts t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.path", nil},
 	"messages":   {"SELECT t.*, r.backend FROM messages t JOIN runs r ON r.id = t.run_id WHERE %s ORDER BY t.run_id, t.flow, t.message", nil},
+	"surveys": {"SELECT t.*, c.backend FROM surveys t JOIN campaigns c ON c.id = t.campaign_id WHERE t.campaign_id IN (SELECT r.campaign_id FROM runs r WHERE %s) ORDER BY t.campaign_id, t.survey",
+		[]string{"params", "nodes", "mute"}},
+	"survey_links": {"SELECT t.*, c.backend FROM survey_links t JOIN campaigns c ON c.id = t.campaign_id WHERE t.campaign_id IN (SELECT r.campaign_id FROM runs r WHERE %s) ORDER BY t.campaign_id, t.survey, t.src, t.dst",
+		[]string{"lost"}},
 	// The goodput of a sample is over the time since the sample before it,
 	// however long ago that is: a gap stays visible in t_us.
 	"samples": {`SELECT t.*, r.backend, 8e6 * (delivered_bytes - lag(delivered_bytes) OVER w) / (t_us - lag(t_us) OVER w) AS goodput_bps

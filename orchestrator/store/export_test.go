@@ -34,6 +34,9 @@ func TestExport(t *testing.T) {
 	if err := s.SaveRun(ctx, rec); err != nil {
 		t.Fatal(err)
 	}
+	if err := s.SaveSurvey(ctx, survey(c.ID, "n1")); err != nil {
+		t.Fatal(err)
+	}
 
 	for _, tab := range ExportTables() {
 		text := exported(t, s, tab, FormatCSV)

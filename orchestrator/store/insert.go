@@ -48,6 +48,9 @@ var (
 	pipesTable     = tableOf[Pipe]("pipes")
 	eventsTable    = tableOf[Event]("events")
 	artifactsTable = tableOf[Artifact]("artifacts")
+
+	surveysTable     = tableOf[Survey]("surveys", "-")
+	surveyLinksTable = tableOf[SurveyLink]("survey_links")
 )
 
 // statement inserts rows into the columns that the mask names.

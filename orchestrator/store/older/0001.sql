@@ -1,4 +1,4 @@
--- What migrations 0002 and 0003 add, laid over a file of format 1.
+-- What migrations 0002 to 0004 add, laid over a file of format 1.
 CREATE TEMP VIEW nodes AS SELECT *, 0 AS wired, 0 AS bridge FROM main.nodes;
 CREATE TEMP VIEW campaigns AS SELECT *, NULL AS batch FROM main.campaigns;
 CREATE TEMP VIEW pipes AS SELECT
@@ -17,3 +17,10 @@ CREATE TEMP VIEW samples AS SELECT *,
   NULL AS blocked, NULL AS tokens, NULL AS datagrams_sent, NULL AS datagrams_refused, NULL AS datagrams, NULL AS datagrams_lost,
   NULL AS duplicates, NULL AS reordered
   FROM main.samples;
+CREATE TEMP VIEW surveys AS SELECT
+  NULL AS campaign_id, NULL AS survey, NULL AS network, NULL AS repetition, NULL AS params, NULL AS started_utc, NULL AS nodes,
+  NULL AS mute, NULL AS probes, NULL AS period_s, NULL AS size_bytes, NULL AS rate_bps
+  WHERE 0;
+CREATE TEMP VIEW survey_links AS SELECT
+  NULL AS campaign_id, NULL AS survey, NULL AS src, NULL AS dst, NULL AS received, NULL AS lost
+  WHERE 0;

@@ -1,4 +1,4 @@
--- What migration 0003 adds, laid over a file of format 2.
+-- What migrations 0003 and 0004 add, laid over a file of format 2.
 CREATE TEMP VIEW messages AS SELECT
   NULL AS run_id, NULL AS flow, NULL AS message, NULL AS size_bytes, NULL AS ready_us, NULL AS delay_us
   WHERE 0;
@@ -9,3 +9,10 @@ CREATE TEMP VIEW samples AS SELECT *,
   NULL AS blocked, NULL AS tokens, NULL AS datagrams_sent, NULL AS datagrams_refused, NULL AS datagrams, NULL AS datagrams_lost,
   NULL AS duplicates, NULL AS reordered
   FROM main.samples;
+CREATE TEMP VIEW surveys AS SELECT
+  NULL AS campaign_id, NULL AS survey, NULL AS network, NULL AS repetition, NULL AS params, NULL AS started_utc, NULL AS nodes,
+  NULL AS mute, NULL AS probes, NULL AS period_s, NULL AS size_bytes, NULL AS rate_bps
+  WHERE 0;
+CREATE TEMP VIEW survey_links AS SELECT
+  NULL AS campaign_id, NULL AS survey, NULL AS src, NULL AS dst, NULL AS received, NULL AS lost
+  WHERE 0;

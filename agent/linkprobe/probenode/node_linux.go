@@ -1,4 +1,4 @@
-package linkprobe
+package probenode
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hopbed/hopbed/agent/linkprobe"
 	"github.com/hopbed/hopbed/agent/probe"
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -23,7 +24,7 @@ const receiveBuffer = 1 << 20
 
 // Node measures over one interface of this host.
 type Node struct {
-	prober *Prober
+	prober *linkprobe.Prober
 	conn   *net.UDPConn
 	epoch  int64
 	stop   context.CancelFunc
@@ -37,7 +38,7 @@ type Node struct {
 // errors are *proto.Error: of CodeOrder for what cannot be, of CodeSystem where
 // the kernel refuses.
 func Start(node int, iface string, o proto.Probe) (*Node, error) {
-	p, err := New(node, o)
+	p, err := linkprobe.New(node, o)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func Start(node int, iface string, o proto.Probe) (*Node, error) {
 	}
 	conn, err := listen(iface, o.DSCP)
 	if err != nil {
-		return nil, &proto.Error{Code: proto.CodeSystem, What: fmt.Sprintf("probe: UDP port %d on %s", Port, iface), Detail: err.Error()}
+		return nil, &proto.Error{Code: proto.CodeSystem, What: fmt.Sprintf("probe: UDP port %d on %s", linkprobe.Port, iface), Detail: err.Error()}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{prober: p, conn: conn, epoch: o.EpochNS, stop: cancel}
@@ -77,7 +78,7 @@ func listen(iface string, dscp int) (*net.UDPConn, error) {
 		})
 		return errors.Join(err, failed)
 	}}
-	pc, err := lc.ListenPacket(context.Background(), "udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), Port).String())
+	pc, err := lc.ListenPacket(context.Background(), "udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), linkprobe.Port).String())
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (n *Node) now() vtime.Time { return vtime.Time(probe.MonotonicNS() - n.epoc
 
 func (n *Node) receive() {
 	defer n.done.Done()
-	buf := make([]byte, MaxSize+1)
+	buf := make([]byte, linkprobe.MaxSize+1)
 	for {
 		k, _, err := n.conn.ReadFromUDPAddrPort(buf)
 		if err != nil {
@@ -104,7 +105,7 @@ func (n *Node) receive() {
 	}
 }
 
-var broadcast = netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), Port)
+var broadcast = netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), linkprobe.Port)
 
 func (n *Node) send(ctx context.Context) {
 	defer n.done.Done()

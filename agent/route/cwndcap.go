@@ -103,7 +103,8 @@ func (c *Caps) Forget(ctx context.Context, data json.RawMessage) error {
 			if err := sendOne(localRoute(to.Dst, to.Cap)(unix.RTM_DELROUTE, 0)); err != nil && !gone(err) {
 				errs = append(errs, err)
 			}
-			err := forget(d.Src, to.Dst)
+			// The other end of the connection within the node left an entry, too.
+			err := errors.Join(forget(d.Src, to.Dst), forget(to.Dst, d.Src))
 			if errors.Is(err, unix.EPERM) {
 				c.stick(to.Dst, to.Cap)
 				continue

@@ -21,6 +21,7 @@ import (
 // radio.
 const (
 	kindSysctl  = "sysctl"
+	kindSysctls = "sysctls"
 	kindMTU     = "mtu"
 	kindDown    = "down"
 	kindOffload = "offload"
@@ -34,6 +35,7 @@ func undoers(caps *route.Caps) undo.Table {
 	return undo.Table{
 		undo.KindCommand: undo.RunCommand,
 		kindSysctl:       undo.Of[oldSysctl](),
+		kindSysctls:      undo.Of[oldSysctls](),
 		kindMTU:          undo.Of[oldMTU](),
 		kindDown:         undo.Of[wasDown](),
 		kindOffload:      undo.Of[oldOffload](),
@@ -87,6 +89,17 @@ func (o oldSysctl) Undo(context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// oldSysctls are put back in their order.
+type oldSysctls []oldSysctl
+
+func (o oldSysctls) Undo(ctx context.Context) error {
+	var errs []error
+	for _, one := range o {
+		errs = append(errs, one.Undo(ctx))
+	}
+	return errors.Join(errs...)
 }
 
 type oldMTU struct {

@@ -28,6 +28,7 @@ const usage = `usage: hopbed-agent              orders on standard input (agent/
        hopbed-agent --clean      put back what killed agents have left, and say what
        hopbed-agent --version
        hopbed-agent --sha256     of this program
+--guarded and --clean take --journal DIR: where the record of changes is (/run/hopbed)
 `
 
 // Main is the agent's program with the arguments of the process; see Command.
@@ -42,14 +43,18 @@ func Command(args []string, version string) int {
 	if handled, status := about.Main(args, os.Stdout, os.Stderr); handled {
 		return status
 	}
+	dir := undo.DefaultDir()
+	if len(args) == 3 && args[1] == journalArg {
+		dir, args = args[2], args[:1]
+	}
 	switch {
 	case len(args) == 0:
 		return work(version, nil)
 	case len(args) == 1 && args[0] == guardedArg:
-		g := undo.Guardian{Table: undoers(new(route.Caps)), Dir: undo.DefaultDir(), Log: os.Stderr, Name: "hopbed-guardian"}
+		g := undo.Guardian{Table: undoers(new(route.Caps)), Dir: dir, Log: os.Stderr, Name: "hopbed-guardian"}
 		return g.Run(func(journal string) *exec.Cmd { return reexec.Command(Part, []string{workerArg, journal}) })
 	case len(args) == 1 && args[0] == cleanArg:
-		return clean()
+		return clean(dir)
 	case len(args) == 2 && args[0] == workerArg:
 		w, err := undo.NewWorker(args[1])
 		if err != nil {
@@ -65,12 +70,13 @@ func Command(args []string, version string) int {
 const (
 	guardedArg = "--guarded"
 	cleanArg   = "--clean"
+	journalArg = "--journal"
 	workerArg  = "--worker" // the guardian's, with the journal's path
 )
 
 // clean carries out the journals of dead agents.
-func clean() int {
-	found, err := undo.Replay(context.Background(), undo.DefaultDir(), undoers(new(route.Caps)))
+func clean(dir string) int {
+	found, err := undo.Replay(context.Background(), dir, undoers(new(route.Caps)))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hopbed-agent:", err)
 		return 1

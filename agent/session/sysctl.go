@@ -4,6 +4,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -96,27 +97,74 @@ func (s *session) applySysctls(list []proto.Sysctl, wanted func(key string) bool
 	return nil
 }
 
-// keepSysctls remembers the values of settings that writing others may change:
-// a value written to conf.default also goes to each interface that was never
-// configured (devinet_copy_dflt_conf, net/ipv4/devinet.c). Being undone last,
-// they end as they were.
-func (s *session) keepSysctls(list []proto.Sysctl, wanted func(key string) bool) error {
+// keepSysctls remembers the values of settings that writing those of the list may
+// change, in one record. Being undone last, they end as they were.
+func (s *session) keepSysctls(list []proto.Sysctl, own func(key string) bool) error {
+	interfaces, err := configured4()
+	if err != nil {
+		return err
+	}
+	var keys []string
 	for _, c := range list {
-		if !wanted(c.Key) {
-			continue
+		if own(c.Key) {
+			keys = append(keys, slashes(c.Key))
 		}
-		old, err := readSysctl(c.Key)
+		keys = append(keys, sideEffects(slashes(c.Key), interfaces)...)
+	}
+	slices.Sort(keys)
+	var old oldSysctls
+	for _, key := range slices.Compact(keys) {
+		v, err := readSysctl(key)
 		if e, ok := errors.AsType[*proto.Error](err); ok && e.Code == proto.CodeUnavailable {
 			continue // the interface does not exist yet
 		}
 		if err != nil {
 			return err
 		}
-		if err := s.undoSysctl(c.Key, old); err != nil {
-			return err
+		old = append(old, oldSysctl{key, v})
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	return s.push(kindSysctls, fmt.Sprintf("%d sysctls that others change", len(old)), old)
+}
+
+// confDir has the IPv4 settings of interfaces.
+const confDir = "net/ipv4/conf/"
+
+// configured4 are the names of the interfaces that have IPv4 settings.
+func configured4() ([]string, error) {
+	list, err := os.ReadDir("/proc/sys/" + confDir)
+	if err != nil {
+		return nil, sysctlError(confDir, err)
+	}
+	var names []string
+	for _, e := range list {
+		if e.Name() != "all" && e.Name() != "default" {
+			names = append(names, e.Name())
 		}
 	}
-	return nil
+	return names, nil
+}
+
+// sideEffects are the settings that the kernel changes when one is written
+// (net/ipv4/devinet.c): a value for new interfaces goes to each that was never
+// configured (devinet_copy_dflt_conf), forwarding goes to all, and with it whether
+// redirects are accepted (inet_forward_change).
+func sideEffects(key string, interfaces []string) []string {
+	setting, isDefault := strings.CutPrefix(key, confDir+"default/")
+	var out []string
+	switch {
+	case key == "net/ipv4/ip_forward" || key == confDir+"all/forwarding":
+		setting = "forwarding"
+		out = append(out, confDir+"default/forwarding", confDir+"all/accept_redirects")
+	case !isDefault:
+		return nil
+	}
+	for _, name := range interfaces {
+		out = append(out, confDir+name+"/"+setting)
+	}
+	return out
 }
 
 func (s *session) undoSysctl(key, old string) error {
@@ -128,7 +176,7 @@ func (s *session) undoSysctl(key, old string) error {
 // kernel uses the larger of "all" and the interface's own value for most of
 // them (Documentation/networking/ip-sysctl).
 func ofInterfaces(list []proto.Sysctl, names []string) []proto.Sysctl {
-	const prefix = "net/ipv4/conf/default/"
+	const prefix = confDir + "default/"
 	out := append([]proto.Sysctl(nil), list...)
 	given := make(map[string]bool)
 	for _, c := range list {
@@ -140,7 +188,7 @@ func ofInterfaces(list []proto.Sysctl, names []string) []proto.Sysctl {
 			continue
 		}
 		for _, name := range names {
-			if key := "net/ipv4/conf/" + name + "/" + setting; !given[key] {
+			if key := confDir + name + "/" + setting; !given[key] {
 				out = append(out, proto.Sysctl{Key: key, Value: c.Value})
 			}
 		}

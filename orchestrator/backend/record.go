@@ -27,6 +27,9 @@ func NewRecord(s *plan.Scenario, address func(node int) string) *store.RunRecord
 	for _, p := range s.Point.Params {
 		rec.Run.Params[p.Name] = p.Value
 	}
+	if s.Surveyed() != nil {
+		rec.Run.Facts["network"] = s.NetworkKey()
+	}
 	for _, n := range s.Topology.Nodes {
 		row := store.Node{Node: n.ID, Name: n.Name, Address: address(n.ID), Wired: !n.Radio, Bridge: n.Bridge, Facts: store.Facts{}}
 		if n.Radio {
@@ -40,7 +43,11 @@ func NewRecord(s *plan.Scenario, address func(node int) string) *store.RunRecord
 		rec.Flows = append(rec.Flows, newFlow(c, f))
 	}
 	for _, l := range s.Topology.Links {
-		rec.Links = append(rec.Links, newLink(s.Topology, l, routed[[2]int{l.From, l.To}]))
+		row := newLink(s.Topology, l, routed[[2]int{l.From, l.To}])
+		if s.Surveyed() != nil {
+			row.Measured = "probes"
+		}
+		rec.Links = append(rec.Links, row)
 	}
 	rec.Pipes = PipeRows(s, nil)
 	rec.Events = changeRows(s)

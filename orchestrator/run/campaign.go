@@ -95,9 +95,20 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 	}
 	o.Observe.CampaignStarted(Campaign{
 		ID: c.ID, Name: c.Name, Backend: c.Backend, Quick: c.Quick, Runs: len(todo), Finished: sum.Complete,
-		Expected: Estimate(o.Backend, len(todo), length), Database: o.Store.Path(),
+		Expected: Estimate(o.Backend, len(todo), length) + surveyTime(o.Backend, o.Plan), Database: o.Store.Path(),
 		Part: max(1, o.part.number), Parts: max(1, o.part.of), Later: o.part.later,
 	})
+	p, err := survey(ctx, o, c)
+	if err != nil {
+		if ctx.Err() != nil {
+			sum.Interrupted, err = true, nil
+		}
+		return sum, finish(o, c, sum, err)
+	}
+	for i := range todo {
+		todo[i] = p.Runs[todo[i].Index]
+	}
+	o.Plan = p
 	err = newCrew(o, c, todo).work(ctx, &sum)
 	sum.Wall = time.Since(began)
 	o.Observe.CampaignDone(sum.Complete, sum.Invalid, sum.Failed, sum.Wall)

@@ -18,7 +18,7 @@ type Link struct {
 }
 
 // MaxClasses bounds the classes of one direction of a link.
-const MaxClasses = 1000
+const MaxClasses = 900
 
 // Class is the emulation of one direction towards, or from, some peers. They
 // share its rate and its queue.

@@ -118,6 +118,8 @@ type barObserver struct {
 	now   run.Campaign
 	past  time.Duration // estimate of the campaigns before this one
 	first int           // index of this campaign's first run; -1 before it
+
+	survey *progressbar.ProgressBar // of the links, while they are measured
 }
 
 func (o *barObserver) CampaignStarted(c run.Campaign) {
@@ -181,6 +183,9 @@ func (o *barObserver) RunDone(r run.RunInfo, out run.Outcome) {
 func (o *barObserver) Warn(text string) {
 	if o.bar != nil {
 		o.bar.Clear()
+	}
+	if o.survey != nil {
+		o.survey.Clear()
 	}
 	o.lines.Warn(text)
 }

@@ -19,7 +19,8 @@ const Variable = "NODETEST_NAME"
 
 // Agent is the agent of the test: it greets, answers every line with its name
 // and the line, and ends with its input. The line "die" ends it with status 3
-// after some last words, "deaf" makes it ignore the end of its input.
+// after some last words, "deaf" makes it ignore the end of its input, "file" makes
+// it write to descriptor 3.
 func Agent() int {
 	fmt.Println("hello", os.Getenv(Variable))
 	deaf := false
@@ -30,6 +31,11 @@ func Agent() int {
 			return 3
 		case "deaf":
 			deaf = true
+		case "file":
+			if _, err := fmt.Fprint(os.NewFile(3, "descriptor 3"), "inherited"); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
 		}
 		fmt.Println(os.Getenv(Variable), in.Text())
 	}
@@ -48,6 +54,7 @@ func Run(t *testing.T, make func(t *testing.T) node.Driver) {
 	t.Run("names", func(t *testing.T) { names(t, make(t)) })
 	t.Run("cancelled start", func(t *testing.T) { cancelledStart(t, make(t)) })
 	t.Run("close", func(t *testing.T) { closeTwice(t, make(t)) })
+	t.Run("files", func(t *testing.T) { files(t, make(t)) })
 }
 
 func specs(n int) []node.Spec {
@@ -216,5 +223,37 @@ func closeTwice(t *testing.T, d node.Driver) {
 	}
 	if hs, err := d.Start(context.Background(), specs(1)); err == nil || len(hs) > 0 {
 		t.Error("a closed driver started a node")
+	}
+}
+
+// files: descriptors are inherited, or refused before anything is done; never left
+// out.
+func files(t *testing.T, d node.Driver) {
+	f, err := os.CreateTemp(t.TempDir(), "inherited")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	t.Cleanup(func() {
+		if err := d.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	s := specs(1)
+	s[0].Files = []*os.File{f}
+	hs, err := d.Start(context.Background(), s)
+	if err != nil {
+		if len(hs) > 0 || !strings.Contains(err.Error(), s[0].Name) {
+			t.Errorf("refused with %d nodes, and without the node's name: %v", len(hs), err)
+		}
+		start(t, d, 1) // the name is free
+		return
+	}
+	p := peer{hs[0], bufio.NewReader(hs[0].Conn())}
+	p.expect(t, "hello c01")
+	p.say(t, "file")
+	p.expect(t, "c01 file")
+	if b, err := os.ReadFile(f.Name()); err != nil || string(b) != "inherited" {
+		t.Errorf("the file has %q, %v", b, err)
 	}
 }

@@ -27,6 +27,9 @@ func (s *session) configure(ctx context.Context, c *proto.Configure) (*proto.Rea
 	if err := check(c); err != nil {
 		return nil, err
 	}
+	if err := checkProtected(c); err != nil {
+		return nil, named(err, c.Name)
+	}
 	groups, err := s.opt.Transports.Group(c.Flows)
 	if err != nil {
 		return nil, named(err, c.Name)
@@ -81,6 +84,8 @@ func check(c *proto.Configure) error {
 		return bad("interfaces", "none is given")
 	case c.Address.IsValid() && !c.Address.Addr().Is4():
 		return bad("address", fmt.Sprintf("%v is not an IPv4 address", c.Address))
+	case c.KeepAddress && (c.Bridge != nil || !c.Address.IsValid()):
+		return bad("address", "it is to be kept, and there is none, or a bridge is to get it")
 	case c.MTU < 0 || c.SampleInterval < 0 || c.WaitInterfaces < 0:
 		return bad("configure", "a size or a time is negative")
 	}

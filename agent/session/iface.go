@@ -153,10 +153,16 @@ func (s *session) applyAddress(link netlink.Link, address netip.Prefix) error {
 	if err != nil {
 		return err
 	}
+	name := link.Attrs().Name
+	if s.cfg.KeepAddress {
+		if !hasAddress(have, s.cfg) {
+			return notApplied("address of "+name, "kept: "+address.Addr().String(), fmt.Sprint(have))
+		}
+		return nil
+	}
 	if slices.Contains(have, address) {
 		return nil
 	}
-	name := link.Attrs().Name
 	if err := s.push(kindAddress, "address "+address.String()+" on "+name, newAddress{deviceOf(link), address}); err != nil {
 		return err
 	}
@@ -164,6 +170,14 @@ func (s *session) applyAddress(link netlink.Link, address netip.Prefix) error {
 		return &proto.Error{Code: proto.CodeSystem, What: "address " + address.String() + " on " + name, Detail: err.Error()}
 	}
 	return nil
+}
+
+// hasAddress tells whether the node's address is among those of an interface. One
+// that is kept has the administrator's prefix length.
+func hasAddress(have []netip.Prefix, c *proto.Configure) bool {
+	return slices.ContainsFunc(have, func(p netip.Prefix) bool {
+		return p == c.Address || c.KeepAddress && p.Addr() == c.Address.Addr()
+	})
 }
 
 func linkAddr(p netip.Prefix) *netlink.Addr {
@@ -255,7 +269,7 @@ func (s *session) verifyInterface(name, hardware string, address bool) (proto.In
 		return st, notApplied("hardware address of "+name, hardware, st.HardwareAddress)
 	case c.MTU > 0 && c.MTU != st.MTU:
 		return st, notApplied("mtu of "+name, fmt.Sprint(c.MTU), fmt.Sprint(st.MTU))
-	case address && c.Address.IsValid() && !slices.Contains(st.Addresses, c.Address):
+	case address && c.Address.IsValid() && !hasAddress(st.Addresses, c):
 		return st, notApplied("address of "+name, c.Address.String(), fmt.Sprint(st.Addresses))
 	}
 	if c.OffloadsOff {

@@ -32,6 +32,7 @@ func (s *session) start(st proto.Start) error {
 		return &proto.Error{Code: proto.CodeTimeout, What: "start", Detail: fmt.Sprintf("the run's moment 0 was %v ago: the order came too late", vtime.Duration(late)),
 			Remedy: "the controller should leave more time, or the host is overloaded"}
 	}
+	s.endProbes() // a measurement nobody asked about
 	counters, err := probe.ReadCounters()
 	if err != nil {
 		return err

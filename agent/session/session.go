@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hopbed/hopbed/agent/linkprobe/probenode"
 	"github.com/hopbed/hopbed/agent/probe"
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/route"
@@ -65,9 +66,10 @@ type session struct {
 	links     map[string]int // indices of the interfaces and the bridge
 	caps      route.Caps     // of congestion windows
 	undo      *undo.Stack
-	name      string      // of the node, in what it says
-	view      *board.View // queue board, once it was given …
-	viewPipes []int       // … with these queues of wired interfaces
+	name      string          // of the node, in what it says
+	probes    *probenode.Node // of the links; nil: none
+	view      *board.View     // queue board, once it was given …
+	viewPipes []int           // … with these queues of wired interfaces
 
 	// mu serialises the use of endpoints between orders and the sampler.
 	mu        sync.Mutex
@@ -244,6 +246,12 @@ func (s *session) execute(ctx context.Context, e proto.Envelope) (any, error) {
 			return nil, err
 		}
 		return s.configure(ctx, c)
+	case proto.TypeProbe:
+		var p proto.Probe
+		if err := proto.DecodeBody(e, &p); err != nil {
+			return nil, err
+		}
+		return nil, s.startProbes(p)
 	case proto.TypeStart:
 		var st proto.Start
 		if err := proto.DecodeBody(e, &st); err != nil {
@@ -262,6 +270,8 @@ func (s *session) execute(ctx context.Context, e proto.Envelope) (any, error) {
 		return s.readback()
 	case proto.TypeClock:
 		return readClock(), nil
+	case proto.TypeHeard:
+		return s.heardProbes()
 	case proto.TypeStop:
 		if err := s.need(e.Type, running, stopped); err != nil {
 			return nil, err
@@ -398,6 +408,7 @@ func (s *session) revert() proto.Reverted {
 	s.endpoints = nil
 	s.mu.Unlock()
 	var failed []proto.Error
+	s.endProbes()
 	for _, ep := range eps {
 		if err := ep.Close(); err != nil {
 			failed = append(failed, *proto.AsError(err, proto.CodeSystem))

@@ -125,19 +125,39 @@ func (d *dialer) resolve(n, as *inventory.Node, jump *sshconfig.Jump) (*hop, err
 	// What the inventory says about a node holds for the hosts in front of it as
 	// well, as far as ssh_config is silent about them.
 	named := slices.ContainsFunc(conf.Identities, func(i sshconfig.Identity) bool { return !i.Default })
-	if len(as.Identity) > 0 && (jump == nil || !named) {
+	identity, err := d.paths(h, as.Identity)
+	if err != nil {
+		return nil, err
+	}
+	known, err := d.paths(h, as.KnownHosts)
+	if err != nil {
+		return nil, err
+	}
+	if len(identity) > 0 && (jump == nil || !named) {
 		conf.Identities = nil
-		for _, f := range as.Identity {
+		for _, f := range identity {
 			conf.Identities = append(conf.Identities, sshconfig.Identity{File: f})
 		}
 		h.must = true
 	}
-	if len(as.KnownHosts) > 0 {
+	if len(known) > 0 {
 		if jump == nil {
-			conf.UserKnown, conf.GlobalKnown = slices.Clone(as.KnownHosts), nil
+			conf.UserKnown, conf.GlobalKnown = known, nil
 		} else {
-			conf.UserKnown = append(slices.Clone(as.KnownHosts), conf.UserKnown...)
+			conf.UserKnown = append(known, conf.UserKnown...)
 		}
 	}
 	return h, nil
+}
+
+func (d *dialer) paths(h *hop, in []string) ([]string, error) {
+	var out []string
+	for _, p := range in {
+		full, err := d.cfg.Path(p)
+		if err != nil {
+			return nil, h.fail(Settings, err.Error(), "correct the path in the inventory", err)
+		}
+		out = append(out, full)
+	}
+	return out, nil
 }

@@ -77,6 +77,10 @@ func (e Env) tilde(s string) (string, error) {
 	return strings.TrimSuffix(home, "/") + "/" + rest, nil
 }
 
+// Path replaces ~ and ~user at the beginning of a path, as they stand for homes in
+// the configuration's environment.
+func (c *Config) Path(path string) (string, error) { return c.env.tilde(path) }
+
 // dollar replaces ${NAME}; a variable that is not set is an error, as for ssh.
 func (e Env) dollar(s string) (string, error) {
 	var b strings.Builder

@@ -92,8 +92,10 @@ func check(c *proto.Configure) error {
 	if err := checkInterfaces(c); err != nil {
 		return err
 	}
-	if err := checkSwitches(c); err != nil {
-		return err
+	for _, part := range []func(*proto.Configure) error{checkSwitches, checkRadio, checkShapers} {
+		if err := part(c); err != nil {
+			return err
+		}
 	}
 	seen := make(map[int]bool, len(c.Peers))
 	for _, p := range c.Peers {
@@ -182,6 +184,9 @@ func checkFlow(c *proto.Configure, f *proto.Flow) error {
 }
 
 func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transport.Group) (*proto.Readback, error) {
+	if err := s.applyRadio(ctx, c); err != nil {
+		return nil, err
+	}
 	ofIface := func(key string) bool { return namesInterface(key, names(c)...) }
 	if err := s.keepSysctls(s.sysctls, ofIface); err != nil {
 		return nil, err
@@ -203,8 +208,11 @@ func (s *session) apply(ctx context.Context, c *proto.Configure, groups []transp
 	if err := s.caps.Enforce(s.undo.Push, c.Address.Addr(), c.Routes); err != nil {
 		return nil, err
 	}
+	if err := s.applyShapers(c); err != nil {
+		return nil, err
+	}
 	// The kernel's state is compared before sockets depend on it.
-	r, err := s.readback()
+	r, err := s.readback(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -318,7 +326,7 @@ func boardError(err error) error {
 }
 
 // readback reads the configuration from the kernel and compares it.
-func (s *session) readback() (*proto.Readback, error) {
+func (s *session) readback(ctx context.Context) (*proto.Readback, error) {
 	c := s.cfg
 	r := new(proto.Readback)
 	err := s.verifyInterfaces(r)
@@ -332,6 +340,12 @@ func (s *session) readback() (*proto.Readback, error) {
 		return nil, err
 	}
 	if err := route.VerifyCaps(c.Address.Addr(), c.Routes); err != nil {
+		return nil, err
+	}
+	if r.Radio, err = s.readRadio(ctx); err != nil {
+		return nil, err
+	}
+	if r.Shapers, err = s.readShapers(); err != nil {
 		return nil, err
 	}
 	r.Flows = s.setups()

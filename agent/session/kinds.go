@@ -41,6 +41,7 @@ func undoers(caps *route.Caps) undo.Table {
 		kindOffload:      undo.Of[oldOffload](),
 		kindAddress:      undo.Of[newAddress](),
 		kindBridge:       undo.Of[newBridge](),
+		kindShaper:       undoShaper,
 		route.KindTable:  route.Restore,
 		route.KindCaps:   caps.Forget,
 	}

@@ -37,6 +37,9 @@ func (s *session) start(st proto.Start) error {
 	if err != nil {
 		return err
 	}
+	if s.shaped, err = s.countShapers(); err != nil {
+		return err
+	}
 	s.counters, s.host = counters, probe.ReadHost()
 	sched := transport.Schedule{Clock: c, Warmup: st.Warmup, End: st.End}
 	s.mu.Lock()
@@ -93,6 +96,11 @@ func (s *session) stopFlows() {
 		s.facts.Missing = append(s.facts.Missing, "protocol counters: "+err.Error())
 	} else {
 		s.facts.Counters = after.Since(s.counters)
+	}
+	if after, err := s.countShapers(); err != nil {
+		s.facts.Missing = append(s.facts.Missing, "counters of emulated links: "+err.Error())
+	} else if s.facts.Shapers, err = since(s.shaped, after); err != nil {
+		s.facts.Missing = append(s.facts.Missing, "counters of emulated links: "+err.Error())
 	}
 	for _, ep := range s.endpoints {
 		ep.Facts(&s.facts)

@@ -23,6 +23,7 @@ import (
 	"github.com/hopbed/hopbed/agent/undo"
 	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/netem/board"
+	"github.com/hopbed/hopbed/netem/tc"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -79,6 +80,8 @@ type session struct {
 	switcher  *switcher // nil: the node stays on
 
 	counters probe.Counters
+	shapers  []tc.Link     // as the kernel took them
+	shaped   []tc.Counters // by the kernel's emulation, at the start
 	host     probe.Host
 	facts    proto.NodeFacts
 
@@ -267,7 +270,7 @@ func (s *session) execute(ctx context.Context, e proto.Envelope) (any, error) {
 		if err := s.need(e.Type, configured, running, stopped); err != nil {
 			return nil, err
 		}
-		return s.readback()
+		return s.readback(ctx)
 	case proto.TypeClock:
 		return readClock(), nil
 	case proto.TypeHeard:
@@ -416,7 +419,7 @@ func (s *session) revert() proto.Reverted {
 	}
 	r := s.putBack(context.Background())
 	r.Failed = append(failed, r.Failed...)
-	s.cfg, s.sysctls = nil, nil
+	s.cfg, s.sysctls, s.shapers = nil, nil, nil
 	s.facts = proto.NodeFacts{}
 	s.logged.Store(0)
 	if s.state != fresh {

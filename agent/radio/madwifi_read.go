@@ -144,7 +144,7 @@ var (
 	iwCell    = regexp.MustCompile(`(?:Access Point|Cell): (\S+)`)
 	iwRate    = regexp.MustCompile(`Bit Rate([:=])([0-9.]+) ([kMG])b/s`)
 	iwPower   = regexp.MustCompile(`Tx-Power([:=])(-?[0-9]+) dBm`)
-	iwRetry   = regexp.MustCompile(`Retry(?:(:off)| *(?:short |long |min |max )?limit:([0-9]+))`)
+	iwRetry   = regexp.MustCompile(`Retry(?:(:off)| +(?:(?:short|long|min|max) +)*limit:([0-9]+))`)
 	iwRTS     = regexp.MustCompile(`RTS thr[:=](?:(off)|([0-9]+) B)`)
 	iwFrag    = regexp.MustCompile(`Fragment thr[:=](?:(off)|([0-9]+) B)`)
 	iwAddress = regexp.MustCompile(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)

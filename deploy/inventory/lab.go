@@ -73,6 +73,7 @@ func (d *decoder) top(y *yaml.Node) {
 	}
 	d.uniqueNames()
 	d.uniqueHosts()
+	d.circles()
 	d.radios()
 	d.addresses()
 }
@@ -157,6 +158,28 @@ func (d *decoder) uniqueHosts() {
 			continue
 		}
 		first[h] = i
+	}
+}
+
+// circles refuses a node that lies in front of itself.
+func (d *decoder) circles() {
+	byName := map[string]int{}
+	for i, n := range d.inv.Nodes {
+		byName[n.Name] = i
+	}
+	for i, n := range d.inv.Nodes {
+		seen := map[string]bool{}
+		for queue := slices.Clone(n.Jump); len(queue) > 0; queue = queue[1:] {
+			name := queue[0]
+			if name == n.Name {
+				d.bad(d.where(i, "jump"), fmt.Sprintf("nodes[%d].jump", i), "the way to "+n.Name+" leads through itself", "jump: none for a node that is reached directly")
+				break
+			}
+			if k, ok := byName[name]; ok && !seen[name] {
+				seen[name] = true
+				queue = append(queue, d.inv.Nodes[k].Jump...)
+			}
+		}
 	}
 }
 

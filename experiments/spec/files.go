@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hopbed/hopbed/deploy/inventory"
 	"github.com/hopbed/hopbed/netem/pipe"
 )
 
@@ -69,23 +70,25 @@ type files struct {
 	total  int
 }
 
-// named is a file as one kind of trace.
+// named is a file as one kind of input.
 type named struct {
 	path string
-	kind traceKind
+	kind fileKind
 }
 
-type traceKind int
+type fileKind int
 
 const (
-	capacityTrace traceKind = iota // delivery opportunities of a link
-	transferTrace                  // messages of a flow
+	capacityTrace fileKind = iota // delivery opportunities of a link
+	transferTrace                 // messages of a flow
+	inventoryFile                 // real nodes
 )
 
 type loaded struct {
 	file      File
 	trace     *pipe.Trace
 	transfers []Transfer
+	inventory *inventory.Inventory
 	err       error
 }
 
@@ -134,9 +137,14 @@ func (f *files) read(n named) *loaded {
 		return &loaded{err: fmt.Errorf("with it, the traces are larger than %d MiB; %s", MaxAllTraces>>20, traceTooLarge)}
 	}
 	l := &loaded{}
-	if n.kind == transferTrace {
+	switch n.kind {
+	case inventoryFile:
+		if l.inventory, err = readInventory(n.path, b); err != nil {
+			return &loaded{err: err}
+		}
+	case transferTrace:
 		l.transfers, err = ReadTransfers(b)
-	} else {
+	default:
 		l.trace, err = pipe.ReadTrace(bytes.NewReader(b))
 	}
 	if err != nil {

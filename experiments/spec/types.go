@@ -56,8 +56,8 @@ type Config struct {
 	Sample vtime.Duration `key:"sample" min:"1ms" max:"1h" default:"100ms"`
 	// Seed is the base of every random choice of the experiment; the bound keeps it exact in JSON.
 	Seed uint64 `key:"seed" min:"0" max:"9007199254740991" default:"1"`
-	// Backends names the back ends on which hopbed run carries the experiment out, one after the other, unless the command line says otherwise; the default is netns.
-	Backends []Backend `key:"backends" enum:"sim|netns" novar:"true"`
+	// Backends names the back ends on which hopbed run carries the experiment out, one after the other, unless the command line says otherwise; the default is netns, and ssh where the topology is an inventory.
+	Backends []Backend `key:"backends" enum:"sim|netns|ssh" novar:"true"`
 	// Limits bounds what a campaign may cost.
 	Limits Limits `key:"limits"`
 }
@@ -65,10 +65,11 @@ type Config struct {
 // Backend names what carries runs out.
 type Backend string
 
-// The back ends: virtual time, and network namespaces in real time.
+// The back ends: virtual time, network namespaces in real time, and real nodes.
 const (
 	BackendSim   Backend = "sim"
 	BackendNetns Backend = "netns"
+	BackendSSH   Backend = "ssh"
 )
 
 // Topology is one of: generate, nodes (with or without links), import,
@@ -86,8 +87,10 @@ type Topology struct {
 	Changes []Change `key:"changes"`
 	// Import reads nodes and links from a file of another tool.
 	Import *Import `key:"import"`
-	// Inventory names the file that lists real nodes.
+	// Inventory names the file that lists the real nodes, relative to the experiment file; links may be listed between them.
 	Inventory string `key:"inventory" pattern:"path"`
+	// Tags takes only those nodes of the inventory that have one of these tags.
+	Tags []string `key:"tags" pattern:"name"`
 }
 
 // GenerateKind names a topology generator.
@@ -247,6 +250,8 @@ type MAC struct {
 	Retries *int `key:"retries" min:"0" max:"255"`
 	// RTS is the size of a frame above which RTS/CTS precedes it; the default is off.
 	RTS *vtime.Bytes `key:"rts" min:"1B" max:"4096B" off:"true"`
+	// Fragment is the size of a frame above which real nodes send it in fragments, an even number; the default is off, and emulated radios have no fragments.
+	Fragment *vtime.Bytes `key:"fragment" min:"256B" max:"2346B" off:"true"`
 	// Queues holds the EDCA parameters of the four access categories.
 	Queues Queues `key:"queues"`
 }

@@ -82,7 +82,7 @@ func (k *check) topology() {
 		if len(kinds) > 1 {
 			what = "says " + strings.Join(kinds, " and ") + " at once"
 		}
-		k.at("topology", Problem{What: what, Allowed: "one of generate, nodes"})
+		k.at("topology", Problem{What: what, Allowed: "one of generate, nodes, inventory"})
 		return
 	}
 	switch kinds[0] {
@@ -91,12 +91,15 @@ func (k *check) topology() {
 			Allowed: "topology.nodes with the positions, or topology.links with the delivery probabilities, copied from the file"})
 		return
 	case "inventory":
-		k.at("topology.inventory", Problem{What: "not available in this version: it has no back end for real nodes yet",
-			Allowed: "topology.generate or topology.nodes, which run on emulated nodes"})
-		return
+		if !k.inventory(t) {
+			return
+		}
 	case "generate":
 		k.only("links belong to listed nodes", "topology.links")
 		k.generate(t.Generate)
+	}
+	if t.Inventory == "" {
+		k.only("tags choose nodes of an inventory", "topology.tags")
 	}
 	k.nodes(t)
 	k.pipes(t)
@@ -155,7 +158,7 @@ func (k *check) nodes(t *Topology) {
 		switch {
 		case n.Radio && generated > 0:
 			k.at(at, Problem{What: "a node beside generate has no radio: the generator places those that have", Allowed: "radio: false, and a pipe to one of the others"})
-		case n.Radio && n.At == nil && len(t.Links) == 0 && !k.given("topology.links"):
+		case n.Radio && n.At == nil && t.Inventory == "" && len(t.Links) == 0 && !k.given("topology.links"):
 			k.at(at, Problem{What: "without listed links a node needs its place", Allowed: "at: [10m, 0m]"})
 		}
 	}
@@ -270,6 +273,10 @@ func (k *check) radio() {
 const TXOPUnit = 32 * vtime.Microsecond
 
 func (k *check) mac() {
+	// 802.11-2012 9.5: a fragment has an even number of octets.
+	if f := k.c.MAC.Fragment; f != nil && *f > 0 && *f%2 != 0 {
+		k.at("mac.fragment", Problem{What: "fragments have an even number of bytes", Allowed: fmt.Sprintf("%v or %v here", *f-1, *f+1)})
+	}
 	q := reflect.ValueOf(k.c.MAC.Queues)
 	for _, f := range fieldsOf(q.Type()) {
 		queue := q.FieldByIndex(f.index).Interface().(Queue)

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/hopbed/hopbed/agent/transport/hop"
@@ -31,4 +32,23 @@ func HopConfig(c *spec.Config) (hop.Config, error) {
 	h.NoBackpressure = h.NoBackpressure || !o.Backpressure
 	h.NoWithholding = h.NoWithholding || !o.Withholding
 	return h, h.Validate()
+}
+
+// HopOrder is Hop's configuration on the wire; the agent adds the node's own
+// identity.
+func HopOrder(c *spec.Config) (json.RawMessage, error) {
+	h, err := HopConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("options of hop: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return nil, fmt.Errorf("options of hop: %w", err)
+	}
+	delete(fields, "ID")
+	return json.Marshal(fields)
 }

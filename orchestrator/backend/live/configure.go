@@ -3,13 +3,9 @@
 package live
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/hopbed/hopbed/agent/proto"
-	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -35,7 +31,7 @@ const bridgeName = "br0"
 func configureNode(s *plan.Scenario, i int, flows []proto.Flow) (*proto.Configure, error) {
 	c := s.Config()
 	t := s.Topology
-	hop, err := hopConfig(c)
+	hop, err := backend.HopOrder(c)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +51,7 @@ func configureNode(s *plan.Scenario, i int, flows []proto.Flow) (*proto.Configur
 	for _, x := range tap.NodeSysctls() {
 		cfg.Sysctls = append(cfg.Sysctls, proto.Sysctl{Key: x.Key, Value: x.Value})
 	}
-	for _, f := range flows {
-		if takesPart(f, i) {
-			cfg.Flows = append(cfg.Flows, f)
-		}
-	}
+	cfg.Flows = backend.FlowsAt(flows, i)
 	addInterfaces(cfg, t)
 	if err := addRoutes(cfg, t); err != nil {
 		return nil, err
@@ -104,7 +96,7 @@ func hardwareAddr(t *topology.Topology, i, via int) tap.HardwareAddress {
 // it passes on what others send.
 func addRoutes(cfg *proto.Configure, t *topology.Topology) error {
 	i := cfg.Node
-	caps, err := cwndCaps(cfg.Flows, i)
+	caps, err := backend.CwndCaps(cfg.Flows, i)
 	if err != nil {
 		return err
 	}
@@ -154,68 +146,4 @@ func addRoutes(cfg *proto.Configure, t *topology.Topology) error {
 		}
 	}
 	return nil
-}
-
-// cwndCaps returns the caps of node i's TCP connections by destination. The
-// kernel keeps a cap per pair of addresses, so that all connections from one node
-// to another share it.
-func cwndCaps(flows []proto.Flow, i int) (map[int]int, error) {
-	caps, owner := map[int]int{}, map[int]*proto.Flow{}
-	for k := range flows {
-		f := &flows[k]
-		to, ok := connectsTo(f, i)
-		if !ok {
-			continue
-		}
-		if o := owner[to]; o != nil && caps[to] != f.Options.CwndCap {
-			return nil, &proto.Error{Code: proto.CodeOrder, What: fmt.Sprintf("cwnd-cap of flows %d (%s) and %d (%s)", o.ID, o.Transport, f.ID, f.Transport),
-				Wanted: "one cap for all TCP connections from one node to another", Got: fmt.Sprintf("%s and %s", capText(caps[to]), capText(f.Options.CwndCap)),
-				Detail: "Linux keeps the cap with the pair of addresses (tcp_metrics), not with the connection",
-				Remedy: "let the flows run in different points of the matrix or between different nodes, or --backend sim"}
-		}
-		caps[to], owner[to] = f.Options.CwndCap, f
-	}
-	return caps, nil
-}
-
-func capText(n int) string {
-	if n == 0 {
-		return "none"
-	}
-	return fmt.Sprint(n)
-}
-
-// connectsTo returns the node to which node i opens a TCP connection for the
-// flow, if it does.
-func connectsTo(f *proto.Flow, i int) (to int, ok bool) {
-	switch spec.Transport(f.Transport).Family() {
-	case spec.FamilyTCP:
-		return f.Dst, f.Src == i
-	case spec.FamilyHopByHopTCP, spec.FamilyBundle:
-		if at := slices.Index(f.Path, i); at >= 0 && at+1 < len(f.Path) {
-			return f.Path[at+1], true
-		}
-	}
-	return 0, false
-}
-
-func takesPart(f proto.Flow, node int) bool { return slices.Contains(f.Path, node) }
-
-// hopConfig is Hop's configuration on the wire; the agent adds the node's own
-// identity.
-func hopConfig(c *spec.Config) (json.RawMessage, error) {
-	h, err := backend.HopConfig(c)
-	if err != nil {
-		return nil, err
-	}
-	b, err := json.Marshal(h)
-	if err != nil {
-		return nil, fmt.Errorf("options of hop: %w", err)
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(b, &fields); err != nil {
-		return nil, fmt.Errorf("options of hop: %w", err)
-	}
-	delete(fields, "ID")
-	return json.Marshal(fields)
 }

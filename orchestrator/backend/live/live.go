@@ -12,7 +12,7 @@ import (
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
-	"github.com/hopbed/hopbed/orchestrator/backend/live/lab"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/site"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -52,6 +52,8 @@ type Options struct {
 	// Watchdog is the longest silence after which agents put back what they changed
 	// and end by themselves; 0 where they end with this process.
 	Watchdog vtime.Duration
+	// Facts are added to those of every run.
+	Facts map[string]string
 	// Env is added to the emulator's environment (the ownership tag).
 	Env []string
 	// Journal, if set, is called before anything is created.
@@ -91,7 +93,7 @@ func (b *Backend) Speed() float64 { return 1 }
 // Plan implements backend.Planner.
 func (b *Backend) Plan(p *plan.Plan) *plan.Plan {
 	if b.opt.Lab != nil {
-		return lab.Plan(p)
+		return site.Plan(p)
 	}
 	return p
 }

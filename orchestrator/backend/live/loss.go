@@ -38,6 +38,9 @@ func lostNodes(err error) []string {
 		case *proto.Silent:
 			names = append(names, e.Node)
 			return
+		case interface{ NodeName() string }: // it could not be started
+			names = append(names, e.NodeName())
+			return
 		}
 		switch u := err.(type) {
 		case interface{ Unwrap() []error }:

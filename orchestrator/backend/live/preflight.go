@@ -12,15 +12,15 @@ import (
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/orchestrator/backend"
-	"github.com/hopbed/hopbed/orchestrator/backend/live/lab"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/site"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
 // Preflight implements backend.Backend: what would fail in some run is said before
 // the first.
-func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
+func (b *Backend) Preflight(ctx context.Context, p *plan.Plan) error {
 	if b.opt.Lab != nil {
-		return b.preflightLab(p)
+		return b.preflightLab(ctx, p)
 	}
 	for _, pt := range p.Experiment.Points() {
 		c := pt.Config
@@ -47,18 +47,15 @@ func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
 	return tap.Probe()
 }
 
-// preflightLab looks at what real nodes cannot do. No node is asked: what one of
-// them lacks it says itself, before anything is changed.
-func (b *Backend) preflightLab(p *plan.Plan) error {
-	for _, pt := range p.Experiment.Points() {
-		if err := lab.Unsupported(pt.Config); err != nil {
-			return err
-		}
-		if _, err := lab.Match(pt.Config.Topology.NodeNames(), b.opt.Lab.Inventory); err != nil {
-			return err
-		}
+// preflightLab looks at what real nodes cannot do of a plan, and then whether every
+// node can be reached. What one of them lacks it says itself, when it is ordered,
+// before anything is changed.
+func (b *Backend) preflightLab(ctx context.Context, p *plan.Plan) error {
+	nodes, err := site.Check(p, b.opt.Lab.Inventory)
+	if err != nil || b.opt.Lab.Ready == nil {
+		return err
 	}
-	return nil
+	return b.opt.Lab.Ready(ctx, nodes)
 }
 
 // overTCP tells whether the transport's variant is a congestion control.

@@ -66,11 +66,16 @@ func eachThread(pid int, f func(tid int) error) error {
 
 // raiseAgents raises all agents and records what they got.
 func (r *session) raiseAgents() {
-	for _, h := range r.handles {
-		if h.PID() == 0 {
+	for i, h := range r.handles {
+		pid := h.PID()
+		if pid == 0 {
 			continue // on another host: its owner decides
 		}
-		got, err := raise(h.PID())
+		if r.b.opt.BoardByPID {
+			// The handle's is that of the server which started the agent.
+			pid = r.hellos[i].PID
+		}
+		got, err := raise(pid)
 		r.rec.Run.Facts["agent_priority"] = got
 		if err != nil {
 			r.rec.Run.Warnings = append(r.rec.Run.Warnings, fmt.Sprintf("node %s: the agent has no raised priority, a busy host may delay it: %v", h.Name(), err))

@@ -15,7 +15,7 @@ import (
 	"github.com/hopbed/hopbed/deploy/inventory"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
-	"github.com/hopbed/hopbed/orchestrator/backend/live/lab"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/site"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/orchestrator/store"
@@ -27,6 +27,9 @@ type Lab struct {
 	// NewDriver makes the driver of one run's nodes; of gives the node of the
 	// inventory for each.
 	NewDriver func(of func(node.Spec) (*inventory.Node, error)) (node.Driver, error)
+	// Ready connects to nodes and puts their agents in place; the error names every
+	// node that is not ready.
+	Ready func(ctx context.Context, nodes []*inventory.Node) error
 	// Reached says how a node is reached.
 	Reached func(node.Handle) Reached
 	// StopOnLoss ends the campaign with the first node that is lost.
@@ -35,7 +38,6 @@ type Lab struct {
 
 // Reached is how a node is reached; zero values are not known.
 type Reached struct {
-	Machine    string
 	Controller netip.Addr // as the node sees it
 	Address    netip.Addr // the node's own
 }
@@ -44,10 +46,9 @@ type Reached struct {
 type real struct {
 	b      *Backend
 	s      *plan.Scenario
-	site   *lab.Site
+	site   *site.Site
 	err    error // why there is no site
-	known  []lab.Known
-	shared lab.Base
+	known  []site.Known
 	caught bool // a capture was asked for
 }
 
@@ -59,7 +60,7 @@ func (b *Backend) newReal(s *plan.Scenario, c *backend.Capture) *real {
 	for _, n := range s.Topology.Nodes {
 		names = append(names, n.Name)
 	}
-	l.site, l.err = lab.Match(names, b.opt.Lab.Inventory)
+	l.site, l.err = site.Match(names, b.opt.Lab.Inventory)
 	return l
 }
 
@@ -85,7 +86,7 @@ func (l *real) specs() ([]node.Spec, error) {
 }
 
 // noCapture is what --trace meets on real nodes.
-var noCapture = &backend.ErrUnsupported{Backend: lab.Name, What: "a capture", Because: "the packets of real nodes pass elsewhere",
+var noCapture = &backend.ErrUnsupported{Backend: site.Name, What: "a capture", Because: "the packets of real nodes pass elsewhere",
 	Do: "leave --trace and --events out, and run tcpdump on the nodes"}
 
 func (l *real) driver() (node.Driver, error) {
@@ -99,7 +100,7 @@ func (l *real) driver() (node.Driver, error) {
 
 // start looks at what the nodes said of themselves.
 func (l *real) start(_ context.Context, r *session) error {
-	l.known = make([]lab.Known, len(r.hellos))
+	l.known = make([]site.Known, len(r.hellos))
 	if l.site.Note != "" {
 		note(&r.rec.Run, false, l.site.Note)
 	}
@@ -116,23 +117,11 @@ func (l *real) start(_ context.Context, r *session) error {
 		f["kernel"], f["machine"], f["agent"] = h.Kernel, h.Machine, h.Agent
 		l.b.noteBoot(r, i)
 	}
-	var err error
-	l.shared.Hop, err = hopConfig(l.s.Config())
-	return err
+	return nil
 }
 
 func (l *real) order(i int, flows []proto.Flow) (*proto.Configure, error) {
-	base := l.shared
-	for _, f := range flows {
-		if takesPart(f, i) {
-			base.Flows = append(base.Flows, f)
-		}
-	}
-	var err error
-	if base.CwndCaps, err = cwndCaps(base.Flows, i); err != nil {
-		return nil, err
-	}
-	return l.site.Order(l.s, i, base, l.known)
+	return l.site.Order(l.s, i, flows, l.known)
 }
 
 func (l *real) begin(context.Context, int64, vtime.Time, vtime.Time) error { return nil }

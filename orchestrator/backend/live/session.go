@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -51,6 +52,7 @@ func (b *Backend) newSession(s *plan.Scenario, tell backend.Progress, c *backend
 		r.fabric = &emulated{b: b, s: s, capture: c}
 	}
 	r.rec = backend.NewRecord(s, func(i int) string { return r.fabric.addr(i).String() })
+	maps.Copy(r.rec.Run.Facts, b.opt.Facts)
 	return r
 }
 

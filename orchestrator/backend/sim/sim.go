@@ -65,6 +65,10 @@ func supported(c *spec.Config) error {
 		return &backend.ErrUnsupported{Backend: Name, What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
 			Do: "describe the topology by generate or nodes"}
 	}
+	if c.MAC.Fragment != nil {
+		return &backend.ErrUnsupported{Backend: Name, What: "mac.fragment", Because: "the model's radios send frames whole",
+			Do: "remove the key, or run on real nodes: --backend ssh"}
+	}
 	flows := 0
 	for i := range c.Flows {
 		f := &c.Flows[i]

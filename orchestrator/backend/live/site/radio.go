@@ -1,4 +1,4 @@
-package lab
+package site
 
 import (
 	"github.com/hopbed/hopbed/agent/radio"
@@ -30,10 +30,11 @@ func Radio(sc *plan.Scenario, n *inventory.Node) *radio.Config {
 	out := &radio.Config{Driver: driver(n), Interface: n.Interface}
 	passive := out.Driver == radio.None || out.Driver == radio.Emulated
 	if !passive {
-		out.Mode, out.Network, out.BSSID, out.Channel = radio.Mode(lab.Mode), lab.Network, lab.BSSID, lab.Channel
+		out.Device, out.Mode, out.Network, out.BSSID, out.Channel = lab.Device, radio.Mode(lab.Mode), lab.Network, lab.BSSID, lab.Channel
 		out.TxPower = lab.TxPower
 		out.Standard, out.Rate = string(c.Radio.Standard), c.Radio.Rate
-		if c.Radio.BasicRate != defaultBasicRate(c) {
+		// Where links are measured it is the rate of the probes.
+		if probing := len(c.Flows) == 0; probing || c.Radio.BasicRate != defaultBasicRate(c) {
 			out.BasicRate = c.Radio.BasicRate
 		}
 		if c.Radio.Preamble == spec.PreambleShort {
@@ -50,13 +51,13 @@ func Radio(sc *plan.Scenario, n *inventory.Node) *radio.Config {
 	if out.TxPower == nil {
 		out.TxPower = c.Radio.TxPower
 	}
-	out.Retries = c.MAC.Retries
+	out.Retries, out.Fragment = c.MAC.Retries, c.MAC.Fragment
 	usual := wifi.DefaultMAC(m.Standard)
 	given := [4]*spec.Queue{&c.MAC.Queues.BK, &c.MAC.Queues.BE, &c.MAC.Queues.VI, &c.MAC.Queues.VO}
 	for k, ac := range []wifi.AC{wifi.BK, wifi.BE, wifi.VI, wifi.VO} {
 		out.Queues[k] = queue(given[k], &m.Queues[ac], &usual.Queues[ac])
 	}
-	if passive && out.TxPower == nil && out.RTS == nil && out.Retries == nil && out.Queues == [4]radio.Queue{} {
+	if passive && out.TxPower == nil && out.RTS == nil && out.Fragment == nil && out.Retries == nil && out.Queues == [4]radio.Queue{} {
 		return nil
 	}
 	return out

@@ -1,10 +1,14 @@
-package lab
+package site
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/hopbed/hopbed/agent/radio"
+	"github.com/hopbed/hopbed/deploy/inventory"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
 // Name is the back end's name in results.
@@ -31,6 +35,42 @@ func Unsupported(c *spec.Config) error {
 		return refuse("topology.changes", "nobody can switch a real link on and off at a moment", "run the file on netns or sim")
 	}
 	return nil
+}
+
+// Check reports what of a plan cannot be done on an inventory's nodes, without
+// reaching any, and returns those that the plan uses.
+func Check(p *plan.Plan, inv *inventory.Inventory) ([]*inventory.Node, error) {
+	var used []*inventory.Node
+	seen := map[*spec.Config]bool{}
+	for _, r := range p.Runs {
+		c := r.Config()
+		if seen[c] {
+			continue // the same nodes in every repetition
+		}
+		seen[c] = true
+		if err := Unsupported(c); err != nil {
+			return nil, err
+		}
+		site, err := Match(c.Topology.NodeNames(), inv)
+		if err != nil {
+			return nil, err
+		}
+		sc, err := r.Network()
+		if err != nil {
+			return nil, err
+		}
+		for i, n := range site.Nodes {
+			if want := Radio(sc, n); want != nil {
+				if _, err := radio.Plan(*want); err != nil {
+					return nil, fmt.Errorf("%s: node %s: %w", r.Label(), sc.Topology.Nodes[i].Name, err)
+				}
+			}
+			if !slices.Contains(used, n) {
+				used = append(used, n)
+			}
+		}
+	}
+	return used, nil
 }
 
 // Ignored lists what a file says of the radio that only a model has: results on

@@ -1,4 +1,4 @@
-package lab
+package site
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/radio"
+	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
@@ -29,26 +30,22 @@ func (k *Known) iface(name string) *proto.InterfaceState {
 	return nil
 }
 
-// Base is what every back end with a kernel orders of node i alike: its flows and
-// what they need. Routes lists the way to everybody by next hop.
-type Base struct {
-	Flows    []proto.Flow
-	Hop      []byte      // options of Hop, as proto.Configure has them
-	CwndCaps map[int]int // by destination
-}
-
-// Order is what makes node i of a scenario. known says what the nodes are, in
-// their order; nil before they were asked (then neighbours are left to ARP and an
-// address may be there already).
-func (s *Site) Order(sc *plan.Scenario, i int, b Base, known []Known) (*proto.Configure, error) {
+// Order is what makes node i of a scenario, with its part of the flows. known says
+// what the nodes are, in their order; nil before they were asked (then neighbours
+// are left out, and an address may be there already).
+func (s *Site) Order(sc *plan.Scenario, i int, flows []proto.Flow, known []Known) (*proto.Configure, error) {
 	n := s.Nodes[i]
+	hop, err := backend.HopOrder(sc.Config())
+	if err != nil {
+		return nil, err
+	}
 	cfg := &proto.Configure{
 		Node: i, Name: sc.Topology.Nodes[i].Name,
 		Interfaces: []proto.Interface{{Name: n.Interface}},
 		Address:    s.addresses[i],
 		Loopback:   true,
 		Sysctls:    sysctls(n.Interface),
-		Hop:        b.Hop, Flows: b.Flows,
+		Hop:        hop, Flows: backend.FlowsAt(flows, i),
 		SampleInterval: sc.Config().Sample,
 		Radio:          Radio(sc, n),
 		Shapers:        s.shapers(sc, i),
@@ -61,7 +58,11 @@ func (s *Site) Order(sc *plan.Scenario, i int, b Base, known []Known) (*proto.Co
 			return nil, err
 		}
 	}
-	s.routes(cfg, sc, b, known)
+	caps, err := backend.CwndCaps(cfg.Flows, i)
+	if err != nil {
+		return nil, err
+	}
+	s.routes(cfg, sc, caps, known)
 	return cfg, nil
 }
 
@@ -110,7 +111,7 @@ func sysctls(iface string) []proto.Sysctl {
 // routes gives the node its way to everybody, at the IP level and in the words of
 // the transports that route by themselves. Where the next hops' hardware addresses
 // are known, all of them have permanent entries: nothing is asked on the air.
-func (s *Site) routes(cfg *proto.Configure, sc *plan.Scenario, b Base, known []Known) {
+func (s *Site) routes(cfg *proto.Configure, sc *plan.Scenario, caps map[int]int, known []Known) {
 	t, i := sc.Topology, cfg.Node
 	var via []int
 	for d := range t.Nodes {
@@ -120,7 +121,7 @@ func (s *Site) routes(cfg *proto.Configure, sc *plan.Scenario, b Base, known []K
 			continue // itself, or unreachable
 		}
 		cfg.NextHops = append(cfg.NextHops, proto.NextHop{Dst: d, Via: v})
-		r := proto.Route{Interface: cfg.Interfaces[0].Name, Dst: netip.PrefixFrom(s.Addr(d), 32), CwndCap: b.CwndCaps[d]}
+		r := proto.Route{Interface: cfg.Interfaces[0].Name, Dst: netip.PrefixFrom(s.Addr(d), 32), CwndCap: caps[d]}
 		if v != d {
 			r.Via = s.Addr(v)
 		}

@@ -25,6 +25,7 @@ func TestInTheLane(t *testing.T) {
 		lanetest.Case{Name: "classes by peer", Run: testClasses},
 		lanetest.Case{Name: "former disciplines", Run: testFormer},
 		lanetest.Case{Name: "ingress", Run: testIngress},
+		lanetest.Case{Name: "measurements", Run: testMeasurements},
 	)
 }
 
@@ -74,6 +75,9 @@ func testEverySetting(t *testing.T) {
 				l := &Link{Interface: "a", Egress: []Class{{Shape: s}}}
 				if _, err := Apply(l); err != nil {
 					t.Fatalf("%s, step %d (then %s): %v", name, step, other, err)
+				}
+				if _, err := Verify(l); err != nil {
+					t.Errorf("%s: %v", name, err)
 				}
 				if _, err := Stats(l); err != nil {
 					t.Errorf("%s: counters: %v", name, err)
@@ -203,6 +207,21 @@ func testClasses(t *testing.T) {
 	if got := to.collect(t, 400*ms); len(got) != 1 || got[0].number != 11 || got[0].delay < 30*ms {
 		t.Errorf("arrived %+v, want 11 alone, delayed by the class of all", got)
 	}
+	if _, err := Verify(l); err != nil {
+		t.Error(err)
+	}
+	changed := *l
+	changed.Egress = append([]Class{}, l.Egress...)
+	changed.Egress[0].Peers = []netip.Prefix{prefix("10.2.0.2/32")}
+	var differs *NotApplied
+	if _, err := Verify(&changed); !errors.As(err, &differs) || differs.Interface != "a" {
+		t.Errorf("another peer: %v", err)
+	}
+	changed.Egress[0] = l.Egress[0]
+	changed.Egress[1].Delay = 31 * ms
+	if _, err := Verify(&changed); !errors.As(err, &differs) {
+		t.Errorf("another delay: %v", err)
+	}
 	// And back to two, then to one of everything.
 	for _, n := range []int{2, 1} {
 		l.Egress = l.Egress[len(l.Egress)-n:]
@@ -277,6 +296,9 @@ func testIngress(t *testing.T) {
 	}
 	if _, err := Apply(l); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := Verify(l); err != nil {
+		t.Error(err)
 	}
 	// A packet socket at a sees what arrives before the ifb, so that the counters
 	// tell.

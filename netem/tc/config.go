@@ -101,6 +101,5 @@ type Counters struct {
 	Bytes     uint64         `json:"bytes"`   // of them, link headers included
 	Lost      uint64         `json:"lost,omitempty"`
 	Dropped   uint64         `json:"dropped,omitempty"` // by a full queue
-	HeldBack  uint64         `json:"held_back,omitempty"`
-	Backlog   int            `json:"backlog_packets"` // waiting, or on their way
+	Backlog   int            `json:"backlog_packets"`   // waiting, or on their way
 }

@@ -46,6 +46,9 @@ func FromPipe(c *pipe.Config) (Shape, error) {
 	if t := table(s.Jitter.Distribution); t.spread(s.Jitter.Spread) > maxJitter {
 		return unlike("jitter of "+s.Jitter.Spread.String(), "netem's has 32 bits of nanoseconds, which the distribution may reach past", own)
 	}
+	if s.Reorder.Extra > maxJitter {
+		return unlike("holding back by "+s.Reorder.Extra.String(), "netem's delays of single packets have 31 bits of nanoseconds", own)
+	}
 	if s.Rate > 0 && s.Rate%8 != 0 {
 		return unlike("rate of "+s.Rate.String(), "the kernel counts in whole bytes per second", "choose a multiple of 8 bit/s, or "+own)
 	}

@@ -115,6 +115,14 @@ func normal(sel []byte) []byte {
 	return b
 }
 
+func places(want []filter) []present {
+	out := make([]present, len(want))
+	for i := range want {
+		out[i] = present{info(want[i].priority, want[i].protocol), want[i].class, string(selector(want[i].keys))}
+	}
+	return out
+}
+
 // setFilters makes the filters of a discipline those that are wanted: what is
 // there already stays, so that no packet passes by.
 func (k *kernel) setFilters(index int, parent uint32, want []filter) error {
@@ -122,10 +130,7 @@ func (k *kernel) setFilters(index int, parent uint32, want []filter) error {
 	if err != nil {
 		return err
 	}
-	wanted := make([]present, len(want))
-	for i := range want {
-		wanted[i] = present{info(want[i].priority, want[i].protocol), want[i].class, string(selector(want[i].keys))}
-	}
+	wanted := places(want)
 	// A place (priority and protocol) whose filters differ is made anew.
 	group := func(ps []present) map[uint32][]present {
 		g := map[uint32][]present{}
@@ -158,7 +163,13 @@ func (k *kernel) setFilters(index int, parent uint32, want []filter) error {
 			return fmt.Errorf("filter of priority %d: %w", want[i].priority, err)
 		}
 	}
-	have, err = k.readFilters(index, parent)
+	return k.verifyFilters(index, parent, want)
+}
+
+// verifyFilters compares the filters of a discipline with those that are wanted.
+func (k *kernel) verifyFilters(index int, parent uint32, want []filter) error {
+	wanted := places(want)
+	have, err := k.readFilters(index, parent)
 	if err != nil {
 		return err
 	}

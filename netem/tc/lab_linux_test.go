@@ -81,7 +81,10 @@ func attach(t *testing.T, l netlink.Link) *wire {
 
 func htons(v uint16) uint16 { return v<<8 | v>>8 }
 
-var anyPeer = netip.MustParseAddr("10.99.0.1")
+var (
+	anyPeer   = netip.MustParseAddr("10.99.0.1")
+	anySource = netip.MustParseAddr("10.99.0.9")
+)
 
 // send sends packet number i, n bytes of IP.
 func (w *wire) send(t *testing.T, i, n int) { t.Helper(); w.sendTo(t, anyPeer, i, n) }

@@ -53,22 +53,19 @@ func (n *netem) options(create bool) *nl.RtAttr {
 	if n.states == nil && n.loss.ToBad == 0 {
 		loss = share(n.loss.Good)
 	}
-	gap := uint32(0)
-	if n.reorder > 0 {
-		gap = 1
-	}
-	o := nl.NewRtAttr(nl.TCA_OPTIONS, u32s(ticks(n.latency), uint32(n.limit), loss, gap, share(n.duplicate), ticks(n.jitter)))
+	o := nl.NewRtAttr(nl.TCA_OPTIONS, u32s(ticks(n.latency), uint32(n.limit), loss, 0, share(n.duplicate), ticks(n.jitter)))
 	o.AddRtAttr(netemLatency64, u64s(uint64(n.latency)))
 	o.AddRtAttr(netemJitter64, u64s(uint64(n.jitter)))
 	if n.jitter > 0 {
 		var b []byte
-		for _, v := range table(n.table).values() {
+		values := table(n.table).values()
+		if n.held > 0 {
+			values = twoPoints(n.held)
+		}
+		for _, v := range values {
 			b = native.AppendUint16(b, uint16(v))
 		}
 		o.AddRtAttr(nl.TCA_NETEM_DELAY_DIST, b)
-	}
-	if gap > 0 {
-		o.AddRtAttr(nl.TCA_NETEM_REORDER, u32s(share(n.reorder), 0))
 	}
 	if n.corrupt > 0 || !create {
 		o.AddRtAttr(nl.TCA_NETEM_CORRUPT, u32s(share(n.corrupt), 0))
@@ -130,11 +127,7 @@ func (n *netem) compare(o *object) error {
 		}
 		return make([]byte, 16)
 	}
-	if n.reorder > 0 {
-		c.number("reorder (of 2^32)", uint64(share(n.reorder)), uint64(native.Uint32(second(nl.TCA_NETEM_REORDER))))
-	} else {
-		c.number("reorder gap", 0, uint64(word(3)))
-	}
+	c.number("gap", 0, uint64(word(3)))
 	c.number("corrupt (of 2^32)", uint64(share(n.corrupt)), uint64(native.Uint32(second(nl.TCA_NETEM_CORRUPT))))
 	r := second(nl.TCA_NETEM_RATE)
 	rate := uint64(native.Uint32(r))

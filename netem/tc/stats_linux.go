@@ -14,8 +14,7 @@ const (
 )
 
 type tally struct {
-	packets, bytes           uint64
-	backlog, drops, requeued uint64
+	packets, bytes, backlog, drops uint64
 }
 
 func (o *object) tally() (tally, error) {
@@ -30,8 +29,8 @@ func (o *object) tally() (tally, error) {
 	if b := a[statsPkt64]; len(b) >= 8 {
 		t.packets = native.Uint64(b)
 	}
-	if b := a[statsQueue]; len(b) >= 20 {
-		t.backlog, t.drops, t.requeued = uint64(native.Uint32(b)), uint64(native.Uint32(b[8:])), uint64(native.Uint32(b[12:]))
+	if b := a[statsQueue]; len(b) >= 12 {
+		t.backlog, t.drops = uint64(native.Uint32(b)), uint64(native.Uint32(b[8:]))
 	}
 	return t, nil
 }
@@ -125,10 +124,6 @@ func (c *Counters) account(s *Shape, at [stages]tally, first int, hasNetem bool)
 		c.Dropped = queue.drops
 		return
 	case s.lastStage():
-		c.HeldBack = 0
-		if s.Reorder.Share > 0 && last.packets >= last.requeued {
-			c.HeldBack = last.packets - last.requeued
-		}
 		if s.Rate > 0 {
 			c.Dropped = queue.drops - last.drops
 			c.Lost = at[delayStage].drops - queue.drops + last.drops

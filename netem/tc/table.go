@@ -77,3 +77,16 @@ func (d table) values() []int16 {
 	})
 	return t.values
 }
+
+// twoPoints is the distribution in which a share of the packets has one spread and
+// the others have none. It holds packets back in place of netem's own reordering,
+// which lets the others pass at the head of its queue: those that come at once
+// then leave in the opposite order. The share is rounded to 1/16,384, and not to 0.
+func twoPoints(held vtime.Fraction) []int16 {
+	t := make([]int16, distSize)
+	n := max(1, int(math.Round(float64(held)*distSize)))
+	for i := range n {
+		t[i] = distScale
+	}
+	return t
+}

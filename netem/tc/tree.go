@@ -33,8 +33,9 @@ type netem struct {
 	states          *LossStates
 	duplicate       vtime.Fraction
 	corrupt         vtime.Fraction
-	// reorder is the share of packets that pass without the latency.
-	reorder  vtime.Fraction
+	// held is the share of packets that have the jitter as an additional delay; then
+	// no distribution counts.
+	held     vtime.Fraction
 	rate     uint64 // bytes per second
 	overhead int
 	limit    int
@@ -177,7 +178,7 @@ func (t *tree) stages(chain int, s *Shape, parent uint32, hasNetem bool) {
 	}
 	last := netem{limit: s.inFlight(queue), seed: derive(s.Seed, lastStage)}
 	if s.Reorder.Share > 0 {
-		last.latency, last.reorder = s.Reorder.Extra, 1-s.Reorder.Share
+		last.jitter, last.held = s.Reorder.Extra, s.Reorder.Share
 		last.limit = (&Shape{Rate: s.Rate, Delay: s.Reorder.Extra}).inFlight(queue)
 	}
 	if hasNetem && shaper != HTBShaper {

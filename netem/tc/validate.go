@@ -67,6 +67,8 @@ func (l *Link) validate(dir string, i int, c *Class, n int) error {
 		return bad("overhead %v: at most 16 KiB", s.Overhead)
 	case table(s.Jitter.Distribution).spread(s.Jitter.Spread) > maxJitter:
 		return bad("%v jitter of %v: netem takes at most %v of this distribution", s.Jitter.Distribution, s.Jitter.Spread, vtime.Duration(float64(maxJitter)/table(s.Jitter.Distribution).unit()))
+	case s.Reorder.Extra > maxJitter:
+		return bad("holding back by %v: at most %v", s.Reorder.Extra, maxJitter)
 	case s.LossStates != nil && s.Loss != (pipe.Loss{}):
 		return bad("loss beside loss_states: one model at a time")
 	case s.LossAfterQueue && s.LossStates == nil && s.Loss == (pipe.Loss{}):

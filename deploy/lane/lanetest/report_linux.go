@@ -14,6 +14,7 @@ import (
 type report struct {
 	status int
 	tests  map[string]*outcome // by the name below the test
+	order  []string            // in which they began
 	rest   bytes.Buffer        // what belongs to no subtest
 }
 
@@ -46,6 +47,7 @@ func parse(ctx context.Context, out []byte, test string) (*report, error) {
 		if o == nil {
 			o = &outcome{}
 			r.tests[sub] = o
+			r.order = append(r.order, sub)
 		}
 		switch e.Action {
 		case "pass", "fail", "skip":
@@ -77,11 +79,13 @@ func (r *report) fold(t *testing.T, cases []Case) (seen int) {
 // rewrite is what package testing makes of a subtest's name.
 func rewrite(name string) string { return strings.ReplaceAll(name, " ", "_") }
 
-// below collects the output of a case's own subtests.
+// below collects the output of a case's own subtests: of those that did not pass,
+// or, where go test -v asks for it, of all.
 func (r *report) below(name string) string {
 	var b strings.Builder
-	for sub, o := range r.tests {
-		if strings.HasPrefix(sub, name+"/") && o.verdict != "pass" {
+	for _, sub := range r.order {
+		o := r.tests[sub]
+		if strings.HasPrefix(sub, name+"/") && (testing.Verbose() || o.verdict != "pass") {
 			fmt.Fprintf(&b, "%s: %s\n%s", sub, o.verdict, o.output.String())
 		}
 	}

@@ -1,6 +1,5 @@
 //go:build linux
 
-// Command kernel-lane runs a program in a distribution's kernel under QEMU.
 package main
 
 import (

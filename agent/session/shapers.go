@@ -86,7 +86,7 @@ func since(before, after []tc.Counters) ([]tc.Counters, error) {
 	out := make([]tc.Counters, len(after))
 	for i, a := range after {
 		b := before[i]
-		a.Packets, a.Bytes, a.Lost, a.Dropped, a.HeldBack = a.Packets-b.Packets, a.Bytes-b.Bytes, a.Lost-b.Lost, a.Dropped-b.Dropped, a.HeldBack-b.HeldBack
+		a.Packets, a.Bytes, a.Lost, a.Dropped = a.Packets-b.Packets, a.Bytes-b.Bytes, a.Lost-b.Lost, a.Dropped-b.Dropped
 		out[i] = a
 	}
 	return out, nil

@@ -76,19 +76,22 @@ func (t Table) run(ctx context.Context, r Record) error {
 // which LC_ALL=C leaves in English).
 const goneText = "No such device"
 
-// RunCommand is the Func of KindCommand. It runs the program without a shell,
-// and with nothing of the environment but PATH and HOME.
+// RunCommand is the Func of KindCommand. It runs the program without a shell, in
+// this process's environment but for the language.
 func RunCommand(ctx context.Context, data json.RawMessage) error {
 	return On(func(ctx context.Context, argv []string) error {
 		if len(argv) == 0 || argv[0] == "" {
 			return errors.New("the record names no program")
 		}
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C"}
+		cmd.Env = append(os.Environ(), "LC_ALL=C")
 		cmd.WaitDelay = time.Second
 		said := &head{left: 4 << 10}
 		cmd.Stdout, cmd.Stderr = said, said
 		err := cmd.Run()
+		if errors.Is(err, exec.ErrWaitDelay) {
+			err = nil // a daemon that it started keeps its output open
+		}
 		switch text := strings.TrimSpace(said.String()); {
 		case err == nil, strings.Contains(text, goneText):
 			return nil

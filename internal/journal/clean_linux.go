@@ -244,3 +244,15 @@ func (c *Cleaned) files(entries []Entry) {
 		c.Removed = append(c.Removed, e.Kind+" "+e.ID)
 	}
 }
+
+// CleanOne is Clean for the journal of one tag. Both results are nil where there is
+// none: its controller has removed everything.
+func CleanOne(ctx context.Context, dir, tag string) (*Cleaned, error) {
+	if tag == "" || strings.ContainsRune(tag, '/') {
+		return nil, fmt.Errorf("journal: %q is no ownership tag", tag)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return cleanFile(filepath.Join(dir, tag+suffix))
+}

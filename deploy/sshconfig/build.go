@@ -73,11 +73,12 @@ func (r *resolver) host() (*Host, error) {
 // proxy decides what lies between.
 func (r *resolver) proxy(h *Host) error {
 	if r.over.Jump != nil {
-		h.ProxyJump = r.over.Jump
-		for _, j := range h.ProxyJump {
-			if _, err := ParseJump(j); err != nil {
+		for _, s := range r.over.Jump {
+			j, err := ParseJump(s)
+			if err != nil {
 				return err
 			}
+			h.ProxyJump = append(h.ProxyJump, j.String())
 		}
 		return nil
 	}
@@ -93,11 +94,12 @@ func (r *resolver) proxy(h *Host) error {
 		return &Unsupported{v.pos, "ProxyCommand", "hopbed starts no program to reach a host",
 			"use ProxyJump for " + r.alias + ", or name the hosts between in the inventory (jump: [HOST])"}
 	}
-	for _, j := range strings.Split(arg, ",") {
-		if _, err := ParseJump(j); err != nil {
+	for _, s := range strings.Split(arg, ",") {
+		j, err := ParseJump(s)
+		if err != nil {
 			return &SyntaxError{v.pos, err.Error()}
 		}
-		h.ProxyJump = append(h.ProxyJump, j)
+		h.ProxyJump = append(h.ProxyJump, j.String())
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package sshconfig
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,9 +22,9 @@ type Host struct {
 	// Agent is the socket of the agent: "" is none, SSH_AUTH_SOCK's where nothing
 	// is configured.
 	Agent       string
-	PublicKey   bool // keys may be offered at all
-	BatchMode   bool // nobody is to be asked
-	ProxyJump   []string
+	PublicKey   bool     // keys may be offered at all
+	BatchMode   bool     // nobody is to be asked
+	ProxyJump   []string // the nearest to us first, "[user@]host[:port]"
 	UserKnown   []string // files
 	GlobalKnown []string
 	HashKnown   bool
@@ -84,6 +85,21 @@ type Override struct {
 type Jump struct {
 	Host, User string
 	Port       int // 0 = not given
+}
+
+// String writes "user@host:port", without what is not given.
+func (j Jump) String() string {
+	s := j.Host
+	if strings.Contains(s, ":") {
+		s = "[" + s + "]"
+	}
+	if j.User != "" {
+		s = j.User + "@" + s
+	}
+	if j.Port != 0 {
+		s += ":" + strconv.Itoa(j.Port)
+	}
+	return s
 }
 
 // ParseJump reads "[user@]host[:port]" or "ssh://[user@]host[:port]".

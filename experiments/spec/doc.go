@@ -6,5 +6,6 @@
 // It knows the names and units of everything an experiment can say, and
 // nothing of how it is done: it must not import a medium, a transport, a back
 // end or the operating system beyond reading the file it is given and those
-// that this one names. (netem/pipe is imported for its reader of traces alone.)
+// that this one names. (netem/pipe, deploy/inventory and topology/interchange are
+// imported for their readers of such files alone.)
 package spec

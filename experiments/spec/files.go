@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/hopbed/hopbed/deploy/inventory"
+	"github.com/hopbed/hopbed/experiments/topology/interchange"
 	"github.com/hopbed/hopbed/netem/pipe"
 )
 
@@ -74,6 +75,8 @@ type files struct {
 type named struct {
 	path string
 	kind fileKind
+	// format is that of a topologyFile.
+	format string
 }
 
 type fileKind int
@@ -82,6 +85,7 @@ const (
 	capacityTrace fileKind = iota // delivery opportunities of a link
 	transferTrace                 // messages of a flow
 	inventoryFile                 // real nodes
+	topologyFile                  // nodes and links, of another tool
 )
 
 type loaded struct {
@@ -89,19 +93,20 @@ type loaded struct {
 	trace     *pipe.Trace
 	transfers []Transfer
 	inventory *inventory.Inventory
+	network   *interchange.Network
 	err       error
 }
 
 // trace returns a file as a link's trace; nil without an error when it is left
 // unread.
 func (f *files) trace(path string) (*pipe.Trace, error) {
-	l := f.load(named{path, capacityTrace})
+	l := f.load(named{path: path, kind: capacityTrace})
 	return l.trace, l.err
 }
 
 // transfers returns a file as a trace of messages, likewise.
 func (f *files) transfers(path string) ([]Transfer, error) {
-	l := f.load(named{path, transferTrace})
+	l := f.load(named{path: path, kind: transferTrace})
 	return l.transfers, l.err
 }
 
@@ -141,6 +146,10 @@ func (f *files) read(n named) *loaded {
 	case inventoryFile:
 		if l.inventory, err = readInventory(n.path, b); err != nil {
 			return &loaded{err: err}
+		}
+	case topologyFile:
+		if l.network, err = interchange.Read(n.format, b); err != nil {
+			return &loaded{err: fmt.Errorf("cannot be imported: %s", oneLine(placed(n.path, err)))}
 		}
 	case transferTrace:
 		l.transfers, err = ReadTransfers(b)

@@ -160,6 +160,14 @@ func TestFORMATExamples(t *testing.T) {
 			if _, err := Parse("FORMAT.md", []byte(merge(text))); err != nil {
 				t.Errorf("%s\n%v", text, err)
 			}
+		case "yaml part import":
+			// It names a file: one with the nodes of the small file stands there.
+			open := func(string) ([]byte, error) {
+				return []byte(`{"topology": [{"lastHopIP": "n01", "destinationIP": "n02", "linkQuality": 1, "neighborLinkQuality": 1}, {"lastHopIP": "n02", "destinationIP": "n03", "linkQuality": 1, "neighborLinkQuality": 1}]}`), nil
+			}
+			if _, err := ParseFiles("FORMAT.md", []byte(merge(text)), open); err != nil {
+				t.Errorf("%s\n%v", text, err)
+			}
 		case "yaml wrong":
 			_, err := Parse("FILE", []byte(text))
 			if err == nil || i+1 == len(blocks) || blocks[i+1][1] != "text" || err.Error() != strings.TrimSpace(blocks[i+1][2]) {
@@ -181,7 +189,7 @@ func TestFORMATExamples(t *testing.T) {
 			}
 		}
 	}
-	if count["yaml"] < 1 || count["yaml part"] < 7 || count["yaml wrong"] < 1 || count["sh"] < 1 {
+	if count["yaml"] < 1 || count["yaml part"] < 7 || count["yaml part import"] < 1 || count["yaml wrong"] < 1 || count["sh"] < 1 {
 		t.Errorf("examples found: %v", count)
 	}
 }

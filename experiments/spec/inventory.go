@@ -36,7 +36,7 @@ func (k *check) inventory(t *Topology) bool {
 // inventory returns a file as a list of real nodes; nil without an error when it is
 // left unread.
 func (f *files) inventory(path string) (*inventory.Inventory, error) {
-	l := f.load(named{path, inventoryFile})
+	l := f.load(named{path: path, kind: inventoryFile})
 	return l.inventory, l.err
 }
 

@@ -68,7 +68,7 @@ func generateSchema(t *testing.T) []byte {
 func fieldComments(t *testing.T) map[string]string {
 	out := map[string]string{}
 	fset := token.NewFileSet()
-	for _, name := range []string{"types.go", "routing.go", "pipe.go", "changes.go", "flow.go", "workload.go", "transport.go"} {
+	for _, name := range []string{"types.go", "import.go", "routing.go", "pipe.go", "changes.go", "flow.go", "workload.go", "transport.go"} {
 		f, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -155,7 +155,7 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 		{"too many nodes", "topology", "topology: {generate: {kind: chain, nodes: 1001, spacing: 2m}}", []string{`topology.generate.nodes: "1001": out of range; allowed: a whole number from 2 to 1000`}},
 		{"two topologies", "topology", "topology: {inventory: lab.yaml, generate: {kind: chain, nodes: 3, spacing: 2m}}", []string{"says generate and inventory at once"}},
 		{"inventory", "topology", "topology: {inventory: lab.yaml}", []string{"cannot be read", "a file that lists real nodes"}},
-		{"import", "topology", "topology: {import: {format: netjson, file: a.json}}", []string{"not available in this version"}},
+		{"import", "topology", "topology: {import: {format: netjson, file: a.json}}", []string{"topology.import.file", "cannot be read", "NetJSON NetworkGraph"}},
 		{"import format", "topology", "topology: {import: {format: netjsn, file: a.json}}", []string{`did you mean "netjson"?`}},
 		{"missing keys", "flows", "flows: [{count: 1}]", []string{"flows[0]: the key pairs is missing", "flows[0]: the key transport is missing"}},
 		{"no flows", "flows", "flows: []", []string{"x.yaml:4:8: flows", "the list is empty"}},

@@ -165,14 +165,6 @@ type Link struct {
 	Reverse *vtime.Fraction `key:"reverse" min:"0%" max:"100%"`
 }
 
-// Import names a topology file of another tool.
-type Import struct {
-	// Format is the file's format.
-	Format string `key:"format" required:"true" enum:"meshnet-lab|olsr-jsoninfo|olsr-txtinfo|netjson|graphml"`
-	// File is the path, relative to the experiment file.
-	File string `key:"file" required:"true" pattern:"path"`
-}
-
 // Standard names an amendment of IEEE 802.11.
 type Standard string
 

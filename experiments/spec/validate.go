@@ -82,14 +82,14 @@ func (k *check) topology() {
 		if len(kinds) > 1 {
 			what = "says " + strings.Join(kinds, " and ") + " at once"
 		}
-		k.at("topology", Problem{What: what, Allowed: "one of generate, nodes, inventory"})
+		k.at("topology", Problem{What: what, Allowed: "one of generate, nodes, import, inventory"})
 		return
 	}
 	switch kinds[0] {
 	case "import":
-		k.at("topology.import", Problem{What: "not available in this version: it has no reader for other tools' topology files yet",
-			Allowed: "topology.nodes with the positions, or topology.links with the delivery probabilities, copied from the file"})
-		return
+		if !k.imported(t) {
+			return
+		}
 	case "inventory":
 		if !k.inventory(t) {
 			return
@@ -166,7 +166,7 @@ func (k *check) nodes(t *Topology) {
 		k.only("no node has a radio", "topology.links")
 		return
 	}
-	if !k.given("topology.links") {
+	if !k.given("topology.links") && t.Import == nil {
 		return
 	}
 	seen := map[[2]string]int{}

@@ -39,19 +39,6 @@ func Open(state string) (*Place, error) {
 // Dir is the folder.
 func (p *Place) Dir() string { return p.dir }
 
-// Entry is what a lab's file says of it.
-type Entry struct {
-	Name       string    `json:"name"`
-	Tag        string    `json:"tag"`    // of its journal
-	Folder     string    `json:"folder"` // private; the socket is in it
-	Experiment string    `json:"experiment"`
-	PID        int       `json:"pid"` // of the keeper
-	Since      time.Time `json:"since"`
-	// Ended is why the lab is no more, once its keeper or guardian has said so.
-	Ended string `json:"ended,omitempty"`
-	Alive bool   `json:"-"` // its keeper runs
-}
-
 var names = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // CheckName refuses what cannot name a lab.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 )
 
 // protocol is the version of the messages; keeper and client are normally the same
@@ -89,6 +90,19 @@ type Status struct {
 	Priority   string       `json:"priority"` // of the emulator
 	// Unnamed is why names of nodes are not known inside, empty if they are.
 	Unnamed string `json:"unnamed,omitempty"`
+}
+
+// Entry is what a lab's file says of it.
+type Entry struct {
+	Name       string    `json:"name"`
+	Tag        string    `json:"tag"`    // of its journal
+	Folder     string    `json:"folder"` // private; the socket is in it
+	Experiment string    `json:"experiment"`
+	PID        int       `json:"pid"` // of the keeper
+	Since      time.Time `json:"since"`
+	// Ended is why the lab is no more, once its keeper or guardian has said so.
+	Ended string `json:"ended,omitempty"`
+	Alive bool   `json:"-"` // its keeper runs
 }
 
 // NodeStatus is one node.

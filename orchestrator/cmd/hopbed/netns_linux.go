@@ -17,6 +17,7 @@ import (
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/backend/live"
 	"github.com/hopbed/hopbed/orchestrator/bench"
+	"github.com/hopbed/hopbed/orchestrator/lab"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/node/netns"
 )
@@ -28,6 +29,9 @@ func parts() reexec.Table {
 		session.Part:       func() int { return session.Main(version()) },
 		external.GuardPart: external.Guard,
 		emulator.Part:      func() int { return emulator.Main(os.Stdin, os.Stdout) },
+		lab.ExecPart:       lab.ExecMain,
+		lab.GuardianPart:   func() int { return lab.GuardianMain(netns.Vacate) },
+		keeperPart:         keeperMain,
 	}
 }
 
@@ -48,9 +52,32 @@ func openNetns(ctx context.Context, warn func(string)) (backend.Backend, error) 
 	if err := ensureRoot(ctx); err != nil {
 		return nil, err
 	}
-	dir, err := journal.DefaultDir()
+	j, record, err := openJournal(ctx, warn)
 	if err != nil {
 		return nil, err
+	}
+	return live.New(live.Options{
+		Name:       "netns",
+		Controller: version(),
+		Tag:        j.Tag(),
+		Env:        []string{netns.TagVariable + "=" + j.Tag()},
+		Journal:    record,
+		Close: func() error { // agents that were killed could not
+			_, err := daemon.SweepStorage(os.TempDir())
+			return errors.Join(err, j.Close())
+		},
+		NewDriver: func() (node.Driver, error) {
+			return netns.New(netns.Options{Part: session.Part, Tag: j.Tag(), Journal: record})
+		},
+	}), nil
+}
+
+// openJournal removes what killed controllers left, and begins a journal. record
+// notes what is about to be created.
+func openJournal(ctx context.Context, warn func(string)) (j *journal.Journal, record func(kind, id string) error, err error) {
+	dir, err := journal.DefaultDir()
+	if err != nil {
+		return nil, nil, err
 	}
 	// What an earlier, killed run left is removed first: it would disturb the
 	// measurement.
@@ -70,31 +97,16 @@ func openNetns(ctx context.Context, warn func(string)) (backend.Backend, error) 
 	if err := errors.Join(err, err2); err != nil {
 		warn("leftovers of an earlier run: " + err.Error())
 	}
-	j, err := journal.Open(dir, journal.NewTag())
-	if err != nil {
-		return nil, err
+	if j, err = journal.Open(dir, journal.NewTag()); err != nil {
+		return nil, nil, err
 	}
 	// Without a journal nothing may be created, in no run.
-	record := func(kind, id string) error {
+	return j, func(kind, id string) error {
 		if err := j.Record(kind, id); err != nil {
 			return &backend.Fatal{Err: err}
 		}
 		return nil
-	}
-	return live.New(live.Options{
-		Name:       "netns",
-		Controller: version(),
-		Tag:        j.Tag(),
-		Env:        []string{netns.TagVariable + "=" + j.Tag()},
-		Journal:    record,
-		Close: func() error { // agents that were killed could not
-			_, err := daemon.SweepStorage(os.TempDir())
-			return errors.Join(err, j.Close())
-		},
-		NewDriver: func() (node.Driver, error) {
-			return netns.New(netns.Options{Part: session.Part, Tag: j.Tag(), Journal: record})
-		},
-	}), nil
+	}, nil
 }
 
 // sweep removes what killed controllers left, by their journals. The error says

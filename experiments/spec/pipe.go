@@ -20,6 +20,8 @@ type Pipe struct {
 	Ends Ends `key:"ends" required:"true"`
 	// Interfaces holds the names of the link's interface at either end; the default is eth0, eth1 and so on at each node, in the order of the list.
 	Interfaces Interfaces `key:"interfaces"`
+	// Emulator says who makes the link on namespaces: user is this program's own emulator; kernel is Linux's netem or tbf; auto is the kernel where it can do what the link, the flows and the run ask for, else user.
+	Emulator Emulator `key:"emulator" enum:"user|kernel|auto" default:"user"`
 
 	Direction
 
@@ -61,6 +63,16 @@ func (t *Topology) PipeInterfaces() []Interfaces {
 	}
 	return out
 }
+
+// Emulator names who emulates a wired link on namespaces.
+type Emulator string
+
+// The emulators of wired links.
+const (
+	UserEmulator   Emulator = "user"
+	KernelEmulator Emulator = "kernel"
+	AutoEmulator   Emulator = "auto"
+)
 
 // Ends are the names of a pipe's two nodes.
 type Ends [2]string

@@ -39,7 +39,7 @@ func memory(text string) Files {
 }
 
 func TestEveryKeyOfAPipe(t *testing.T) {
-	e, err := ParseFiles("x.yaml", []byte(wires(`, interfaces: [lan, eth7], rate: 10mbit, delay: 20ms, jitter: {distribution: normal, spread: 2ms, overtake: true},
+	e, err := ParseFiles("x.yaml", []byte(wires(`, interfaces: [lan, eth7], emulator: auto, rate: 10mbit, delay: 20ms, jitter: {distribution: normal, spread: 2ms, overtake: true},
       loss: {good: 0.1%, bad: 30%, to-bad: 1%, to-good: 20%, after-queue: true}, queue: {packets: 100, bytes: 64KiB}, reorder: {share: 1%, extra: 5ms},
       duplicate: 0.1%, overhead: 38B, schedule: [{at: 1s, up: false}, {at: 2s, up: true, delay: 5ms, loss: 1%, queue: {packets: 3}}],
       reverse: {trace: {file: umts.down, offset: 10s}, loss: 2%, queue: {packets: 7}, schedule: []}`)), memory("1\n2\n2\n5\n"))
@@ -55,7 +55,7 @@ func TestEveryKeyOfAPipe(t *testing.T) {
 		Duplicate: 0.001, Overhead: 38,
 		Schedule: []PipeChange{{At: vtime.Second, Up: &down}, {At: 2 * vtime.Second, Up: &up, Delay: &delay, Loss: &PipeLoss{Good: 0.01}, Queue: &PipeQueue{Packets: 3}}},
 	}
-	if !reflect.DeepEqual(p.Direction, forward) || p.Ends != (Ends{"ap", "server"}) || p.Interfaces != (Interfaces{"lan", "eth7"}) {
+	if !reflect.DeepEqual(p.Direction, forward) || p.Ends != (Ends{"ap", "server"}) || p.Interfaces != (Interfaces{"lan", "eth7"}) || p.Emulator != AutoEmulator {
 		t.Errorf("forward %+v", p)
 	}
 	// What reverse does not name is as in the first direction; what it names is
@@ -73,7 +73,7 @@ func TestEveryKeyOfAPipe(t *testing.T) {
 		t.Errorf("nodes %+v", n)
 	}
 	plain := parse(t, wires(""))
-	if p := plain.Base().Topology.Pipes[0]; !reflect.DeepEqual(p, Pipe{Ends: Ends{"ap", "server"}}) {
+	if p := plain.Base().Topology.Pipes[0]; !reflect.DeepEqual(p, Pipe{Ends: Ends{"ap", "server"}, Emulator: UserEmulator}) {
 		t.Errorf("a plain wire: %+v", p)
 	}
 }
@@ -83,6 +83,9 @@ func TestWrongPipes(t *testing.T) {
 		name, pipe string
 		want       []string
 	}{
+		{"unknown emulator", ", emulator: netem", []string{"topology.pipes[0].emulator", "user, kernel, auto"}},
+		{"kernel and a trace", ", emulator: kernel, trace: {file: umts.down}, queue: {packets: 9}", []string{"topology.pipes[0].emulator", "a trace", "user"}},
+		{"kernel and a schedule on the way back", ", emulator: kernel, reverse: {schedule: [{at: 1s, delay: 1ms}]}", []string{"topology.pipes[0].emulator", "a schedule"}},
 		{"unknown key", ", rat: 10mbit", []string{"x.yaml:9:28: topology.pipes[0]: ", `"rat": unknown key`, `did you mean "rate"?`}},
 		{"queue missing beside a rate", ", rate: 10mbit", []string{"x.yaml:9:7: topology.pipes[0]: ", ": a link with a rate needs the key queue", "queue: {packets: 100}"}},
 		{"queue missing beside a rate of one direction", ", reverse: {rate: 10mbit}", []string{"topology.pipes[0].reverse: ", ": a link with a rate needs the key queue"}},

@@ -82,6 +82,21 @@ func (k *check) pipe(p *Pipe, at string) {
 			}
 		}
 	}
+	if p.Emulator == KernelEmulator {
+		for _, d := range []*Direction{&p.Direction, p.Backward()} {
+			what := ""
+			switch {
+			case d.Trace != nil:
+				what = "a trace, which the kernel cannot follow"
+			case len(d.Schedule) > 0:
+				what = "a schedule, which nothing in the kernel follows"
+			}
+			if what != "" {
+				k.at(at+".emulator", Problem{Value: string(KernelEmulator), What: "the link has " + what, Allowed: "user, or auto, which then is user"})
+				break
+			}
+		}
+	}
 	limits := func(d *Direction) bool { return d.Rate > 0 || d.Trace != nil || d.changesRate() }
 	waits := func(d *Direction) bool { return limits(d) || d.goesDown() }
 	for _, x := range []struct {

@@ -19,6 +19,8 @@ type Pipe struct {
 	Slot [2]int
 	// Config describes either direction: Config[0] from Ends[0] to Ends[1].
 	Config [2]pipe.Config
+	// Emulator is who makes the link on namespaces.
+	Emulator spec.Emulator
 }
 
 // Egress is how a packet leaves a node for its next hop.
@@ -47,7 +49,7 @@ func (t *Topology) pipes(c *spec.Config) error {
 	slots := make([]int, len(t.Nodes))
 	for i := range c.Topology.Pipes {
 		from := &c.Topology.Pipes[i]
-		p := Pipe{ID: i, Interfaces: names[i]}
+		p := Pipe{ID: i, Interfaces: names[i], Emulator: from.Emulator}
 		for e, name := range from.Ends {
 			n := t.index(name)
 			if n < 0 {

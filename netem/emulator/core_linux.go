@@ -31,7 +31,7 @@ type core struct {
 	// scheduled are the wires that change by a schedule, if there is a board.
 	scheduled []*wire
 	// devs are the devices of the radios, by node, then those of the pipes' ends,
-	// in the order of wires; nil where a node has no radio. counts belong to them
+	// in the order of wires; nil where a node has no radio, or a pipe is the kernel's. counts belong to them
 	// since the start.
 	devs   []*tap.Device
 	counts []FrameCounts

@@ -12,6 +12,9 @@ const fullPacket = 1500 * vtime.Byte
 func shortestDrain(c *Config) vtime.Duration {
 	least := vtime.Duration(0)
 	for i := range c.Pipes {
+		if c.Pipes[i].Kernel {
+			continue // it does not stand still with the emulator
+		}
 		for _, d := range c.Pipes[i].Config {
 			if d.Rate <= 0 {
 				continue // unlimited, or a trace's: it has no one drain time

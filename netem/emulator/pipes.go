@@ -16,6 +16,10 @@ type Pipe struct {
 	// which comes with Begin. Until then the pipe is up, as Config says without
 	// its schedule, and a trace runs from the emulator's start.
 	Config [2]pipe.Config `json:"config"`
+	// Kernel leaves the link to the kernel: its ends are a pair of virtual Ethernet
+	// devices, and what Config asks for is done at them by whoever configures the
+	// nodes (netem/tc). No frame of it passes through here.
+	Kernel bool `json:"kernel,omitempty"`
 }
 
 // PipeEnd is one end of a pipe: an interface that the emulator creates.
@@ -60,6 +64,9 @@ func (c *Config) validatePipes() error {
 			if err := p.Config[e].Validate(); err != nil {
 				return fmt.Errorf("emulator: pipe %d from %s to %s: %w", i, c.Nodes[end.Node].Name, c.Nodes[p.Ends[1-e].Node].Name, err)
 			}
+		}
+		if p.Kernel && (len(p.Config[0].Schedule) > 0 || len(p.Config[1].Schedule) > 0) {
+			return fmt.Errorf("emulator: pipe %d is the kernel's and has a schedule, which nobody would follow", i)
 		}
 		if p.Ends[0].Node == p.Ends[1].Node {
 			return fmt.Errorf("emulator: pipe %d joins node %d to itself", i, p.Ends[0].Node)

@@ -76,6 +76,9 @@ func (c *Config) validateSet(s *Set) error {
 		if p.Pipe < 0 || p.Pipe >= len(c.Pipes) || p.End < 0 || p.End > 1 {
 			return fmt.Errorf("emulator: end %d of pipe %d does not exist (there are %d pipes)", p.End, p.Pipe, len(c.Pipes))
 		}
+		if c.Pipes[p.Pipe].Kernel {
+			return fmt.Errorf("emulator: pipe %d is the kernel's: it is changed at its interfaces", p.Pipe)
+		}
 		to := c.Pipes[p.Pipe].Config[p.End].Apply(&p.Change)
 		if err := to.Validate(); err != nil {
 			ends := c.Pipes[p.Pipe].Ends

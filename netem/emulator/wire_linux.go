@@ -45,10 +45,31 @@ func (c *core) connectPipe(i int) error {
 		if len(w.cfg.Schedule) > 0 && c.board != nil {
 			c.scheduled = append(c.scheduled, w)
 		}
+		if p.Kernel {
+			continue
+		}
 		err := c.device(end.Node, tap.Config{Name: end.Interface, HardwareAddress: end.HardwareAddress}, w, 0)
 		if err != nil {
 			return err
 		}
+	}
+	if p.Kernel {
+		return c.pair(p)
+	}
+	return nil
+}
+
+// pair makes the ends of a link that is the kernel's. Its wires carry nothing.
+func (c *core) pair(p *Pipe) error {
+	var pids [2]int
+	var ends [2]tap.Config
+	for e, end := range p.Ends {
+		pids[e] = c.cfg.Nodes[end.Node].PID
+		ends[e] = tap.Config{Name: end.Interface, HardwareAddress: end.HardwareAddress, QueueLength: c.cfg.DeviceQueue, IPv6: c.cfg.IPv6}
+	}
+	c.devs = append(c.devs, nil, nil)
+	if err := tap.Pair(pids, ends); err != nil {
+		return fmt.Errorf("between nodes %s and %s: %w", c.cfg.Nodes[p.Ends[0].Node].Name, c.cfg.Nodes[p.Ends[1].Node].Name, err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func configure(c Config) error {
 	body = attribute(body, unix.IFLA_ADDRESS, c.HardwareAddress[:])
 	body = attribute(body, unix.IFLA_MTU, word(c.MTU))
 	body = attribute(body, unix.IFLA_TXQLEN, word(c.QueueLength))
-	if err := request(unix.RTM_SETLINK, body); err != nil {
+	if err := request(unix.RTM_SETLINK, body, 0); err != nil {
 		return fmt.Errorf("set address %v, MTU %d, queue length %d and bring it up: %w", c.HardwareAddress, c.MTU, c.QueueLength, err)
 	}
 	return nil
@@ -41,8 +41,9 @@ func attribute(b []byte, kind uint16, value []byte) []byte {
 	return b
 }
 
-// request sends one message and waits for the kernel's acknowledgement.
-func request(kind uint16, body []byte) error {
+// request sends one message and waits for the kernel's acknowledgement. flags are
+// added to those of every request.
+func request(kind uint16, body []byte, flags uint16) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("netlink socket: %w", err)
@@ -51,7 +52,7 @@ func request(kind uint16, body []byte) error {
 	ne := binary.NativeEndian
 	msg := ne.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
 	msg = ne.AppendUint16(msg, kind)
-	msg = ne.AppendUint16(msg, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
+	msg = ne.AppendUint16(msg, unix.NLM_F_REQUEST|unix.NLM_F_ACK|flags)
 	msg = ne.AppendUint32(msg, 1) // sequence number
 	msg = ne.AppendUint32(msg, 0) // port: the kernel fills it in
 	msg = append(msg, body...)

@@ -10,17 +10,30 @@ import (
 
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/site"
 	"github.com/hopbed/hopbed/orchestrator/backend/sim"
+	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
-// backends is the table of back ends. warn takes what the user should know
-// before the runs.
+// opening is what back ends are opened with.
+type opening struct {
+	warn func(string) // takes what the user should know before the runs
+	// viaSSH reaches emulated nodes through a server in each namespace.
+	viaSSH bool
+	// lab are the real nodes, nil where the command line and the file name none.
+	lab *labAccess
+	// stopOnLoss ends a campaign with the first real node that is lost.
+	stopOnLoss bool
+}
+
+// backends is the table of back ends.
 var backends = []struct {
 	name string
-	open func(ctx context.Context, warn func(string)) (backend.Backend, error)
+	open func(ctx context.Context, o *opening) (backend.Backend, error)
 }{
 	{"netns", openNetns},
-	{sim.Name, func(context.Context, func(string)) (backend.Backend, error) { return sim.New(), nil }},
+	{sim.Name, func(context.Context, *opening) (backend.Backend, error) { return sim.New(), nil }},
+	{site.Name, openSSH},
 }
 
 func backendNames() []string {
@@ -47,6 +60,8 @@ func chosenBackends(c *cli.Context, e *spec.Experiment) ([]string, error) {
 		for _, b := range e.Base().Backends {
 			names = append(names, string(b))
 		}
+	case c.IsSet("inventory") || e.Base().Topology.Inventory != "":
+		names = []string{site.Name} // who names real nodes means them
 	default:
 		names = []string{defaultBackend}
 	}
@@ -61,9 +76,17 @@ func chosenBackends(c *cli.Context, e *spec.Experiment) ([]string, error) {
 	return names, nil
 }
 
+// planOn is a plan as the back end of a name carries it out.
+func planOn(name string, p *plan.Plan) *plan.Plan {
+	if name == site.Name {
+		return site.Plan(p)
+	}
+	return p
+}
+
 // openBackends opens the back ends of these names. The function that it returns
 // gives all back that were opened, whatever the error.
-func openBackends(ctx context.Context, names []string, warn func(string)) (on []backend.Backend, shut func() error, err error) {
+func openBackends(ctx context.Context, names []string, o *opening) (on []backend.Backend, shut func() error, err error) {
 	shut = func() error {
 		var errs []error
 		for _, b := range on {
@@ -76,7 +99,7 @@ func openBackends(ctx context.Context, names []string, warn func(string)) (on []
 			if b.name != n {
 				continue
 			}
-			opened, err := b.open(ctx, warn)
+			opened, err := b.open(ctx, o)
 			if err != nil {
 				return on, shut, err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/orchestrator/backend"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/site"
 )
 
 // parts are the roles in which hopbed starts itself again: none here.
@@ -21,8 +22,13 @@ func unavailable(what string) error {
 		Because: "it needs the network namespaces of Linux, and this is " + runtime.GOOS, Do: "use --backend sim, which runs everywhere"}
 }
 
-func openNetns(context.Context, func(string)) (backend.Backend, error) {
+func openNetns(context.Context, *opening) (backend.Backend, error) {
 	return nil, unavailable("hopbed run")
+}
+
+func openSSH(context.Context, *opening) (backend.Backend, error) {
+	return nil, &backend.ErrUnsupported{Backend: site.Name, What: "hopbed run",
+		Because: "its controller needs the clock of Linux, and this is " + runtime.GOOS, Do: "run hopbed on a Linux host that reaches the nodes"}
 }
 
 // ensureRoot has nothing to do where there are no emulated nodes.

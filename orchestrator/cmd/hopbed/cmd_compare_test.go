@@ -42,7 +42,7 @@ func withKernel(t *testing.T, preflight error) (closed *int) {
 	closed = new(int)
 	backends = append(slices.Clone(old), old[0])
 	backends[len(old)].name = "kernel"
-	backends[len(old)].open = func(context.Context, func(string)) (backend.Backend, error) {
+	backends[len(old)].open = func(context.Context, *opening) (backend.Backend, error) {
 		return otherSim{sim.New(), closed, preflight}, nil
 	}
 	return closed

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/session"
 	"github.com/hopbed/hopbed/agent/transport/bundle/daemon"
 	external "github.com/hopbed/hopbed/agent/transport/program"
+	"github.com/hopbed/hopbed/deploy/agents"
 	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/netem/emulator"
@@ -20,6 +22,7 @@ import (
 	"github.com/hopbed/hopbed/orchestrator/lab"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/node/netns"
+	"github.com/hopbed/hopbed/orchestrator/node/sshns"
 )
 
 // parts are the roles in which hopbed starts itself again.
@@ -27,6 +30,7 @@ func parts() reexec.Table {
 	return reexec.Table{
 		bench.Part:         bench.NodeMain,
 		session.Part:       func() int { return session.Main(version()) },
+		sshns.Part:         sshns.Main,
 		external.GuardPart: external.Guard,
 		emulator.Part:      func() int { return emulator.Main(os.Stdin, os.Stdout) },
 		lab.ExecPart:       lab.ExecMain,
@@ -48,15 +52,21 @@ func ensureRoot(ctx context.Context) error {
 }
 
 // openNetns makes the back end of emulated nodes.
-func openNetns(ctx context.Context, warn func(string)) (backend.Backend, error) {
+func openNetns(ctx context.Context, o *opening) (backend.Backend, error) {
+	warn := o.warn
 	if err := ensureRoot(ctx); err != nil {
 		return nil, err
+	}
+	if o.viaSSH {
+		if err := sshns.Available(); err != nil {
+			return nil, err
+		}
 	}
 	j, record, err := openJournal(ctx, warn)
 	if err != nil {
 		return nil, err
 	}
-	return live.New(live.Options{
+	opt := live.Options{
 		Name:       "netns",
 		Controller: version(),
 		Tag:        j.Tag(),
@@ -69,7 +79,21 @@ func openNetns(ctx context.Context, warn func(string)) (backend.Backend, error) 
 		NewDriver: func() (node.Driver, error) {
 			return netns.New(netns.Options{Part: session.Part, Tag: j.Tag(), Journal: record})
 		},
-	}), nil
+	}
+	if o.viaSSH {
+		dir, err := j.MkdirTemp("", "ssh")
+		if err != nil {
+			return nil, errors.Join(err, j.Close())
+		}
+		opt.Facts = map[string]string{"via": "ssh"}
+		opt.BoardByPID, opt.Watchdog = true, proto.DefaultWatchdog
+		opt.NewDriver = func() (node.Driver, error) {
+			return sshns.New(sshns.Options{Dir: dir, Agents: ownProgram{}, Tag: j.Tag(), Journal: record})
+		}
+		end := opt.Close
+		opt.Close = func() error { return errors.Join(os.RemoveAll(dir), end()) }
+	}
+	return live.New(opt), nil
 }
 
 // openJournal removes what killed controllers left, and begins a journal. record
@@ -107,6 +131,18 @@ func openJournal(ctx context.Context, warn func(string)) (j *journal.Journal, re
 		}
 		return nil
 	}, nil
+}
+
+// ownProgram is the source of agents for this host: this program is one.
+type ownProgram struct{}
+
+// Agent implements agents.Source.
+func (ownProgram) Agent(_ context.Context, arch string) (*agents.Binary, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return agents.Open(exe, arch)
 }
 
 // sweep removes what killed controllers left, by their journals. The error says

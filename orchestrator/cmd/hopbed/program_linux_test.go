@@ -23,7 +23,7 @@ import (
 const cliPart = "hopbed-test-cli"
 
 func testParts() reexec.Table {
-	return reexec.Table{cliPart: wholeProgram, bareHostPart: bareHost}
+	return reexec.Table{cliPart: wholeProgram, bareHostPart: bareHost, holderPart: hold}
 }
 
 func wholeProgram() int {

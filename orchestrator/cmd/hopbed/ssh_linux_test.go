@@ -1,0 +1,270 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hopbed/hopbed/deploy/sshd"
+	"github.com/hopbed/hopbed/internal/testenv"
+	"github.com/hopbed/hopbed/orchestrator/store"
+)
+
+// wired is an experiment for a lab of three: a line by its listed links, so that the
+// middle relays, a transfer and a telephone call.
+const wired = `hopbed: 1
+name: wired
+topology:
+  inventory: lab.yaml
+  links: [{from: n01, to: n02}, {from: n02, to: n03}]
+flows:
+  - {pairs: [{src: n01, dst: n03}], transport: tcp/cubic, workload: {kind: sized, size: 1MB}}
+  - {pairs: [{src: n03, dst: n01}], transport: udp, workload: voip}
+repeat: 2
+warmup: 300ms
+duration: 2s
+limits: {reruns: 1}
+`
+
+// newestCampaign is what a database has of its newest campaign.
+func newestCampaign(t *testing.T, dir string) (store.CampaignStatus, []store.Run) {
+	t.Helper()
+	st := reading(t, filepath.Join(dir, "results.db"))
+	defer st.Close()
+	all, err := st.Campaigns(t.Context())
+	if err != nil || len(all) == 0 {
+		t.Fatalf("campaigns: %v, %v", all, err)
+	}
+	runs, err := st.Runs(t.Context(), store.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[len(all)-1].Status, runs
+}
+
+// The same file format on real nodes, as far as this machine has them: SSH
+// servers in namespaces. Nothing is told to the command line but the experiment:
+// it names the inventory.
+func TestCampaignOverSSH(t *testing.T) {
+	l := newWiredLab(t, 3)
+	write(t, filepath.Join(l.dir, "f.yaml"), wired)
+	p := l.run(builtAgents(t), "--backend", "ssh", "--report", "r.md")
+	if code := p.end(); code != exitOK && code != exitNotValid {
+		t.Fatalf("status %d:\n%s", code, p.said())
+	}
+	status, runs := newestCampaign(t, l.dir)
+	if len(runs) < 2 || status == store.CampaignFailed {
+		t.Fatalf("campaign %s, %d runs:\n%s", status, len(runs), p.said())
+	}
+	st := reading(t, filepath.Join(l.dir, "results.db"))
+	defer st.Close()
+	for _, r := range runs {
+		if r.Status == store.RunFailed || r.Backend != "ssh" {
+			t.Errorf("run %d on %s: %s", r.ID, r.Backend, r.Error)
+			continue
+		}
+		of := store.Filter{RunIDs: []int64{r.ID}}
+		flows, err := st.Flows(t.Context(), of)
+		if err != nil || len(flows) != 2 {
+			t.Fatalf("%d flows, %v", len(flows), err)
+		}
+		for _, f := range flows {
+			if f.Status != store.FlowOK || f.Bytes == 0 || f.Hops != 2 {
+				t.Errorf("run %d, flow %d: %s %s, %d bytes, %d hops", r.ID, f.Flow, f.Status, f.Error, f.Bytes, f.Hops)
+			}
+		}
+		if call := flows[1]; call.Messages.V == 0 || !call.DelayP50Us.OK {
+			t.Errorf("run %d: the call has %d messages, median delay %v", r.ID, call.Messages.V, call.DelayP50Us)
+		}
+		nodes, err := st.Nodes(t.Context(), of)
+		if err != nil || len(nodes) != 3 {
+			t.Fatalf("%d nodes, %v", len(nodes), err)
+		}
+		for i, n := range nodes {
+			f := n.Facts
+			if f["host"] != n.Name || f["matched"] != "by name" || f["interface"] != "eth1" || f["clock"] != "this host's" || f["kernel"] == "" || f["neighbours"] == "0" {
+				t.Errorf("node %d: %v", i, f)
+			}
+		}
+	}
+	for _, n := range l.nodes {
+		n.putBack(t, 10*time.Second)
+	}
+}
+
+// A node that is cut off costs its run, which says so; what follows fails at once;
+// the node puts back what was changed by itself; and --resume completes the
+// campaign when it is back.
+func TestNodeThatIsCutOff(t *testing.T) {
+	l := newWiredLab(t, 3)
+	agents := builtAgents(t)
+	write(t, filepath.Join(l.dir, "f.yaml"), strings.Replace(wired, "duration: 2s", "duration: 20s", 1))
+	p := l.run(agents)
+	p.await("  measure", 1)
+	l.cut(1)
+	began := time.Now()
+	l.nodes[1].putBack(t, 10*time.Second+2*time.Second) // it is the agent's watchdog that counts, on a busy machine
+	for _, i := range []int{0, 2} {
+		l.nodes[i].putBack(t, 10*time.Second)
+	}
+	if code := p.end(); code != exitNotValid {
+		t.Errorf("status %d:\n%s", code, p.said())
+	}
+	if d := time.Since(began); d > 90*time.Second {
+		t.Errorf("the rest of the campaign took %v", d)
+	}
+	status, runs := newestCampaign(t, l.dir)
+	if status != store.CampaignIncomplete || len(runs) < 3 {
+		t.Fatalf("campaign %s, %d runs:\n%s", status, len(runs), p.said())
+	}
+	for _, r := range runs {
+		if r.Status != store.RunFailed || !strings.Contains(r.Error, "n02") {
+			t.Errorf("run %d is %s: %s", r.ID, r.Status, r.Error)
+		}
+	}
+	l.mend(1)
+	write(t, filepath.Join(l.dir, "f.yaml"), strings.Replace(wired, "duration: 2s", "duration: 20s", 1))
+	again := l.run(agents, "--resume")
+	again.await("  measure", 1)
+	again.signal(syscall.SIGINT) // that it goes on is enough here; 20 nodes do it to the end
+	if code := again.end(); code != exitInterrupted {
+		t.Errorf("resume: status %d:\n%s", code, again.said())
+	}
+	for _, n := range l.nodes {
+		n.putBack(t, 10*time.Second)
+	}
+}
+
+// Nobody is left to put anything back: each node does it by itself.
+func TestKilledControllerOfRealNodes(t *testing.T) {
+	l := newWiredLab(t, 3)
+	write(t, filepath.Join(l.dir, "f.yaml"), strings.Replace(wired, "duration: 2s", "duration: 60s", 1))
+	p := l.run(builtAgents(t))
+	p.await("  measure", 1)
+	if l.nodes[0].state(t) == l.nodes[0].before {
+		t.Error("the run changes nothing at its nodes: there is nothing to put back")
+	}
+	p.signal(syscall.SIGKILL)
+	for _, n := range l.nodes {
+		n.putBack(t, 10*time.Second)
+	}
+	p.end()
+}
+
+// Namespaces through SSH give what they give directly.
+func TestViaSSH(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP, testenv.SSHServer(sshd.Available))
+	dir := experiment(t)
+	p := start(t, dir, "run", "f.yaml", "--via", "ssh")
+	if code := p.end(); code != exitOK && code != exitNotValid {
+		t.Fatalf("status %d:\n%s", code, p.said())
+	}
+	q := start(t, dir, "run", "f.yaml")
+	if code := q.end(); code != exitOK && code != exitNotValid {
+		t.Fatalf("status %d:\n%s", code, q.said())
+	}
+	goodput := map[bool]map[string]float64{true: {}, false: {}}
+	st := reading(t, filepath.Join(dir, "results.db"))
+	defer st.Close()
+	for _, r := range runsIn(t, filepath.Join(dir, "results.db")) {
+		if r.Status == store.RunFailed {
+			t.Errorf("run %d failed: %s", r.ID, r.Error)
+		}
+		flows, err := st.Flows(t.Context(), store.Filter{RunIDs: []int64{r.ID}})
+		if err != nil || len(flows) != 1 {
+			t.Fatalf("%d flows, %v", len(flows), err)
+		}
+		if flows[0].Status != store.FlowOK {
+			t.Errorf("run %d: %s", r.ID, flows[0].Error)
+		}
+		if r.Valid {
+			goodput[r.Facts["via"] == "ssh"][r.Transport] = flows[0].GoodputBps.V
+		}
+	}
+	for transport, direct := range goodput[false] {
+		via, ok := goodput[true][transport]
+		if ok && (via < 0.8*direct || via > 1.25*direct) {
+			t.Errorf("%s: %.3g b/s through SSH, %.3g directly", transport, via, direct)
+		}
+	}
+	p.leavesNothing("f.yaml", "results.db")
+}
+
+// What belongs to real nodes is refused elsewhere, and what they cannot do before
+// any is reached.
+func TestOptionsOfRealNodes(t *testing.T) {
+	lab := "inventory: 1\nnodes: [{name: n01, address: 192.0.2.1, interface: wlan0}, {name: n02, address: 192.0.2.2, interface: wlan0}, {name: n03, address: 192.0.2.3, interface: wlan0}]\n"
+	for name, c := range map[string]struct {
+		file string
+		args []string
+		code int
+		want []string
+	}{
+		"no inventory":        {tiny, []string{"--backend", "ssh"}, exitUsage, []string{"--inventory"}},
+		"inventory elsewhere": {tiny, []string{"--backend", "sim", "--inventory", "lab.yaml"}, exitUsage, []string{"--inventory belongs to --backend ssh"}},
+		"dry run elsewhere":   {tiny, []string{"--backend", "sim", "--dry-run"}, exitUsage, []string{"--dry-run belongs to"}},
+		"another way":         {tiny, []string{"--via", "telnet"}, exitUsage, []string{"--via telnet", "ssh"}},
+		"way of real nodes":   {tiny, []string{"--backend", "ssh", "--inventory", "lab.yaml", "--via", "ssh"}, exitUsage, []string{"--via belongs to --backend netns"}},
+		"loss":                {tiny, []string{"--backend", "ssh", "--inventory", "lab.yaml", "--on-node-loss", "shrug"}, exitUsage, []string{"shrug", "continue or stop"}},
+		"capture":             {tiny, []string{"--inventory", "lab.yaml", "--trace", "t.pcapng"}, exitError, []string{"--trace is unavailable on the back end ssh", "tcpdump"}},
+		"too many nodes":      {strings.Replace(tiny, "nodes: 3", "nodes: 4", 1), []string{"--inventory", "lab.yaml"}, exitError, []string{"4 nodes", "lab.yaml has 3"}},
+		"no such tag":         {tiny, []string{"--inventory", "lab.yaml", "--tags", "roof"}, exitError, []string{"roof"}},
+		"wires":               {wiredTopology, []string{"--inventory", "lab.yaml"}, exitError, []string{"topology.pipes is unavailable on the back end ssh"}},
+		"changes":             {tiny + "", []string{"--inventory", "lab.yaml", "--set", "topology.changes=[{at: 1s, link: [n01, n02], up: false}]"}, exitError, []string{"topology.changes is unavailable"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "f.yaml"), c.file)
+			write(t, filepath.Join(dir, "lab.yaml"), lab)
+			code, _, stderr := hopbed(t, dir, append([]string{"run", "f.yaml"}, c.args...)...)
+			if code != c.code {
+				t.Errorf("status %d, want %d", code, c.code)
+			}
+			says(t, stderr, c.want...)
+			if got := list(t, dir); len(got) != 2 {
+				t.Errorf("it leaves %v", got)
+			}
+		})
+	}
+}
+
+const wiredTopology = `hopbed: 1
+name: wires
+topology:
+  nodes: [{name: n01, radio: false}, {name: n02, radio: false}]
+  pipes: [{ends: [n01, n02], rate: 1mbit, queue: {packets: 100}}]
+flows: [{pairs: [{src: n01, dst: n02}], transport: tcp/cubic}]
+duration: 1s
+`
+
+// A dry run reaches nobody: the addresses are of nobody (RFC 5737).
+func TestDryRunOfAMadwifiLab(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "lab.yaml"), `inventory: 1
+defaults: {user: root, interface: ath0, radio: {driver: madwifi, mode: ahdemo, network: hopbed, channel: 1}}
+nodes:
+  - {name: roof, address: 192.0.2.1}
+  - {name: yard, address: 192.0.2.2, radio: {tx-power: 10dBm}}
+  - {name: shed, address: 192.0.2.3}
+`)
+	write(t, filepath.Join(dir, "f.yaml"), tiny)
+	code, out, stderr := hopbed(t, dir, "run", "f.yaml", "--inventory", "lab.yaml", "--dry-run")
+	if code != exitOK {
+		t.Fatalf("status %d: %s", code, stderr)
+	}
+	t.Log(out)
+	says(t, out, "node n01 = roof of the inventory", "ath0", "iwconfig", "txop", "measure")
+	if got := list(t, dir); len(got) != 2 {
+		t.Errorf("it leaves %v", got)
+	}
+	// With listed links there are routes.
+	write(t, filepath.Join(dir, "f.yaml"), strings.Replace(wired, "n03", "n03", 1))
+	write(t, filepath.Join(dir, "lab.yaml"), "inventory: 1\ndefaults: {interface: eth1}\nnodes: [{name: n01, address: 192.0.2.1}, {name: n02, address: 192.0.2.2}, {name: n03, address: 192.0.2.3}]\n")
+	code, out, stderr = hopbed(t, dir, "run", "f.yaml", "--dry-run")
+	if code != exitOK {
+		t.Fatalf("status %d: %s", code, stderr)
+	}
+	says(t, out, "ip route replace 10.66.0.3/32 via 10.66.0.2 dev eth1 onlink", "sysctl -w net/ipv4/ip_forward=1", "ip address add 10.66.0.1")
+}

@@ -12,6 +12,10 @@ type Map struct {
 	Links []MapLink
 	Wires []MapWire
 	Flows []MapFlow
+	// Caption is what the drawing shows, "" for the network of a run.
+	Caption string
+	// Spread: the positions are those of the drawing alone, see the function.
+	Spread bool
 }
 
 // MapNode is a node. Nodes without a position stand above the others, or all on
@@ -59,6 +63,9 @@ const faintest = 0.1
 func Topology(id string, m Map) *Figure {
 	f := &Figure{ID: id, Title: "The network", width: Width,
 		Caption: "Lines: links that flows use, their style telling how many data frames survive alone and without repetition. Grey: other links that deliver at least 10 %. Below a node: flows that begin (↑) and end (↓) there."}
+	if m.Caption != "" {
+		f.Caption = m.Caption
+	}
 	f.data.cols = []string{"kind", "a", "b", "x_m", "y_m", "delivery", "routed"}
 	entries := []entry{}
 	for _, c := range linkClasses {
@@ -71,6 +78,9 @@ func Topology(id string, m Map) *Figure {
 		f.Caption += " Thick: wired links; square: a node without a radio."
 	}
 	pos, height, note := place(m.Nodes, y+12)
+	if m.Spread && note.length > 0 {
+		note = mapNote{text: "positions are not known: nodes with good links stand close"}
+	}
 	for _, w := range m.Wires {
 		if w.A < len(pos) && w.B < len(pos) {
 			f.line("hb-wire", pos[w.A], pos[w.B])

@@ -32,6 +32,12 @@ func dial(t *testing.T, o sshclient.Options, n *inventory.Node) sshclient.Client
 	return c
 }
 
+// connect starts a server of the test's and connects to it.
+func connect(t *testing.T) sshclient.Client {
+	t.Helper()
+	return dial(t, sshclient.Options{}, sshtest.Start(t, sshtest.Options{}).Node("n01"))
+}
+
 // wantReason wants an error with a reason and words in its text.
 func wantReason(t *testing.T, err error, r sshclient.Reason, words ...string) {
 	t.Helper()

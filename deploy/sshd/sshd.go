@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -96,10 +95,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	if os.Geteuid() == 0 {
-		if err := os.Mkdir(separation, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-			return nil, &Unavailable{"sshd needs the folder " + separation + ", which cannot be made: " + err.Error(), "make it"}
-		}
+	if err := separate(); err != nil {
+		return nil, err
 	}
 	keys, err := hostKeys(ctx, o)
 	if err != nil {
@@ -216,6 +213,10 @@ func config(o Options, addr netip.AddrPort, keys []string, authorized string) st
 		"PrintLastLog no",
 		"X11Forwarding no",
 		"LogLevel VERBOSE",
+		// Bash reads ~/.bashrc for commands that come from sshd, unless it believes to
+		// be inside of another shell. What somebody has there (a pyenv, a question, a
+		// greeting) is not for the server's commands.
+		"SetEnv SHLVL=1",
 		// One client opens many connections at once: its nodes.
 		"MaxStartups 200",
 		"Subsystem sftp internal-sftp",

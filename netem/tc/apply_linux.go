@@ -95,7 +95,7 @@ func (l *Link) check() (*device, *Features, error) {
 		return nil, nil, err
 	}
 	for _, cs := range [][]Class{l.Egress, l.Ingress} {
-		if err := f.suit(cs); err != nil {
+		if err := f.Suit(cs); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", l.Interface, err)
 		}
 	}
@@ -114,8 +114,8 @@ func (l *Link) check() (*device, *Features, error) {
 	return d, f, nil
 }
 
-// suit says what of the kernel the classes need and it lacks.
-func (f *Features) suit(classes []Class) error {
+// Suit says what of the kernel the classes need and it lacks.
+func (f *Features) Suit(classes []Class) error {
 	for i := range classes {
 		c := &classes[i]
 		if c.needsNetem() && f.Netem != nil {

@@ -36,7 +36,8 @@ func (o *object) tally() (tally, error) {
 }
 
 // Stats returns what each class of a link did so far, in the order of Egress and
-// Ingress. The link is the one that was applied.
+// Ingress. The link is the one that was applied. A class that does nothing is left
+// out where the kernel has no netem to count for it.
 func Stats(l *Link) ([]Counters, error) {
 	d, f, err := l.check()
 	if err != nil {
@@ -99,9 +100,10 @@ func (k *kernel) stats(d *device, classes []Class, ingress, hasNetem bool) ([]Co
 				first = stage
 			}
 		}
-		if first >= 0 {
-			c.account(&classes[i].Shape, at, first, hasNetem)
+		if first < 0 {
+			continue // nothing is emulated, and nothing counts
 		}
+		c.account(&classes[i].Shape, at, first, hasNetem)
 		out = append(out, c)
 	}
 	return out, nil

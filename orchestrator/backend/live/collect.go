@@ -65,6 +65,7 @@ func applyReadback(rec *store.RunRecord, node int, r *proto.Readback) {
 	if len(programs) > 0 {
 		f["programs"] = strings.Join(programs, "; ")
 	}
+	shaperFacts(f, r.Shapers)
 	if b := r.Bridge; b != nil {
 		f["bridge"] = fmt.Sprintf("%s over %s, %d static entries", b.Name, strings.Join(b.Ports, " "), b.Forward)
 	}

@@ -27,6 +27,10 @@ type emulated struct {
 	board   *board.Board
 	emu     *emulator.Proc
 	report  *emulator.Report
+	// kernel are the wired links that the nodes' kernels emulate, and userSpace
+	// that there are to be none.
+	kernel    *kernelPipes
+	userSpace bool
 }
 
 var _ fabric = (*emulated)(nil)
@@ -38,7 +42,13 @@ func (e *emulated) driver() (node.Driver, error) { return e.b.opt.NewDriver() }
 func (e *emulated) specs() ([]node.Spec, error) {
 	t := e.s.Topology
 	n := len(t.Nodes)
+	e.kernel = &kernelPipes{}
 	var err error
+	if !e.userSpace {
+		if e.kernel, err = e.b.chooseEmulators(e.s, e.capture != nil); err != nil {
+			return nil, &backend.Permanent{Err: err}
+		}
+	}
 	if e.board, err = board.Create(n, len(t.Pipes)); err != nil {
 		return nil, err
 	}
@@ -57,8 +67,12 @@ func (e *emulated) specs() ([]node.Spec, error) {
 
 func (e *emulated) order(i int, flows []proto.Flow) (*proto.Configure, error) {
 	cfg, err := configureNode(e.s, i, flows)
-	if err != nil || !e.b.opt.BoardByPID {
-		return cfg, err
+	if err != nil {
+		return nil, err
+	}
+	cfg.Shapers = e.kernel.shapers(e.s.Topology, i)
+	if !e.b.opt.BoardByPID {
+		return cfg, nil
 	}
 	files, err := e.board.NodeFiles(i)
 	if err != nil {
@@ -71,6 +85,9 @@ func (e *emulated) order(i int, flows []proto.Flow) (*proto.Configure, error) {
 func (e *emulated) start(ctx context.Context, r *session) error {
 	r.tell("start the medium", 0, 0)
 	cfg := emulatorConfig(e.s, r.handles)
+	for i := range cfg.Pipes {
+		cfg.Pipes[i].Kernel = e.kernel.is(i)
+	}
 	opt := emulator.Options{Board: e.board, Env: e.b.opt.Env, Journal: e.b.opt.Journal}
 	if c := e.capture; c != nil {
 		cfg.Capture = &emulator.Capture{SnapLen: c.SnapLen, At: c.At, Comment: c.Comment}

@@ -96,5 +96,8 @@ func (r *session) collect(ctx context.Context, epoch int64) error {
 	c := r.s.Config()
 	judgeSwitches(&r.rec.Run, r.s.Topology, names, results, vtime.Time(c.Warmup+c.Duration))
 	r.fabric.collect(r.rec)
+	if e, ok := r.fabric.(*emulated); ok {
+		e.kernel.collect(r.rec, r.s.Topology, results)
+	}
 	return r.revert(ctx)
 }

@@ -48,6 +48,7 @@ func (b *Backend) Stand(ctx context.Context, s *plan.Scenario, o Standing, tell 
 		return nil, &backend.ErrUnsupported{Backend: b.Name(), What: "a network that is kept standing", Because: "its nodes are real hosts, whose links are what they are",
 			Do: "log in to them by ssh; hopbed up makes emulated networks"}
 	}
+	e.userSpace = true // a hand may change every link
 	r.fabric = &standing{emulated: e, o: o}
 	err := r.standUp(ctx)
 	if err == nil {

@@ -44,6 +44,9 @@ func (b *Backend) Preflight(ctx context.Context, p *plan.Plan) error {
 			}
 		}
 	}
+	if err := b.preflightEmulators(p); err != nil {
+		return err
+	}
 	return tap.Probe()
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
@@ -17,6 +18,11 @@ func (w *world) results() *store.RunRecord {
 		rec.NodeStats = backend.RadioRows(w.s.Topology, w.med.Stats)
 	}
 	rec.Pipes = backend.PipeRows(w.s, w.net.PipeStats())
+	for i, p := range w.s.Topology.Pipes {
+		if p.Emulator != spec.UserEmulator {
+			rec.Run.Facts[fmt.Sprintf("pipe_%d_emulator", i)] = "model: in virtual time there is no other"
+		}
+	}
 	results := w.net.Account(w.end)
 	backend.CollectFlows(rec, w.s, results)
 	w.net.Messages(w.keep)

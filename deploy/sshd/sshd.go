@@ -34,7 +34,8 @@ type Options struct {
 	// Authorized are the lines of authorized_keys.
 	Authorized []string
 	// Config is put before the other lines of sshd_config: the first value of a
-	// key is the one that counts.
+	// key is the one that counts. Sessions have Dir as their HOME, unless a SetEnv
+	// here says otherwise.
 	Config []string
 }
 
@@ -193,7 +194,7 @@ func KeyGen(ctx context.Context, file, keyType, passphrase string) error {
 func quoted(path string) string { return `"` + path + `"` }
 
 func config(o Options, addr netip.AddrPort, keys []string, authorized string) string {
-	lines := append([]string(nil), o.Config...)
+	lines := environment(o)
 	for _, k := range keys {
 		lines = append(lines, "HostKey "+quoted(k))
 	}
@@ -213,15 +214,34 @@ func config(o Options, addr netip.AddrPort, keys []string, authorized string) st
 		"PrintLastLog no",
 		"X11Forwarding no",
 		"LogLevel VERBOSE",
-		// Bash reads ~/.bashrc for commands that come from sshd, unless it believes to
-		// be inside of another shell. What somebody has there (a pyenv, a question, a
-		// greeting) is not for the server's commands.
-		"SetEnv SHLVL=1",
 		// One client opens many connections at once: its nodes.
 		"MaxStartups 200",
 		"Subsystem sftp internal-sftp",
 	)
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// environment is o.Config with the variables that sessions get besides: sshd takes
+// the first SetEnv line only. Programs must not depend on what somebody has in his
+// home: bash even reads ~/.bashrc for commands that come from sshd, unless it believes
+// to be inside of another shell.
+func environment(o Options) []string {
+	var lines, set []string
+	for _, l := range o.Config {
+		if f := strings.Fields(l); len(f) > 1 && strings.EqualFold(f[0], "setenv") {
+			set = append(set, strings.TrimSpace(l[strings.Index(l, f[0])+len(f[0]):]))
+		} else {
+			lines = append(lines, l)
+		}
+	}
+	given := " " + strings.Join(set, " ")
+	for _, v := range []string{"HOME=" + o.Dir, "SHLVL=1"} {
+		name, _, _ := strings.Cut(v, "=")
+		if !strings.Contains(given, " "+name+"=") && !strings.Contains(given, ` "`+name+"=") {
+			set = append(set, quoted(v))
+		}
+	}
+	return append([]string{"SetEnv " + strings.Join(set, " ")}, lines...)
 }
 
 func launch(ctx context.Context, o Options, conf string, addr netip.AddrPort) (*Server, error) {

@@ -3,13 +3,20 @@
 package session_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/internal/procfs"
@@ -237,5 +244,63 @@ func TestSilentController(t *testing.T) {
 	m.compare(before)
 	if !strings.Contains(a.said.String(), "it said nothing for 1s") || a.cmd.ProcessState.ExitCode() != 1 {
 		t.Errorf("%v; it said %q", a.cmd.ProcessState, a.said)
+	}
+}
+
+// A full disk keeps nobody from measuring: the guardian has every record. The
+// controller is told what that means.
+func TestFullDisk(t *testing.T) {
+	m, dir := newMachine(t), t.TempDir()
+	if err := unix.Mount("hopbed-test", dir, "tmpfs", 0, "size=12k,mode=700"); err != nil {
+		t.Skipf("SKIP[unavailable: mounts] %v", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	before := m.state()
+	a := m.start(0, "--guarded", "--journal", dir)
+	for i, err := 0, error(nil); err == nil; i++ { // what is left of the page of the journal's beginning is all it gets
+		err = os.WriteFile(filepath.Join(dir, "full"+strconv.Itoa(i)), []byte("full"), 0o600)
+	}
+	c := m.order()
+	for i := range 200 { // more than a page
+		c.Neighbours = append(c.Neighbours, proto.Neighbour{Interface: "wlan0", Addr: netip.AddrFrom4([4]byte{10, 77, 1, byte(i + 1)}), HardwareAddress: "02:68:6f:70:01:02"})
+	}
+	a.configure(t, c)
+	m.changed(before)
+	signal(t, a.worker, syscall.SIGKILL)
+	a.ended(t)
+	m.compare(before)
+	if !strings.Contains(a.logged.String(), "no space left on device; free some space there; without it nothing is put back if agent and guardian are killed at once") {
+		t.Errorf("the controller was told %q", a.logged)
+	}
+	for _, left := range journals(t, dir) {
+		if strings.HasSuffix(left, ".undo") {
+			t.Errorf("left: %s", left)
+		}
+	}
+}
+
+// Without rights on the machine an agent changes nothing, and says which right it
+// lacks; its journal is where the user may write.
+func TestWithoutRightsOnAMachine(t *testing.T) {
+	m := newMachine(t)
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("hopbed-test-%d", os.Getpid()))
+	defer os.RemoveAll(dir)
+	before := m.state()
+	a := m.startAs(65534, 0, "--guarded", "--journal", dir)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err := a.client.Configure(ctx, m.order())
+	var e *proto.Error
+	if !errors.As(err, &e) || e.Code != proto.CodeSystem || e.Remedy == "" {
+		t.Errorf("%v, want a remedy", err)
+	}
+	m.compare(before)
+	if len(journals(t, dir)) != 1 {
+		t.Errorf("journals %v", journals(t, dir))
+	}
+	a.client.Close()
+	a.ended(t)
+	if left := journals(t, dir); len(left) != 0 {
+		t.Errorf("left: %v; it said %q", left, a.said)
 	}
 }

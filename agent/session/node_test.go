@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,24 +43,8 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.Program("ip"), testenv.Program("tc"))
-	m := &machine{t: t}
-	made := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		for _, of := range []string{"all", "default"} { // its addresses come and go with carriers, in their own time
-			err = errors.Join(err, os.WriteFile("/proc/sys/net/ipv6/conf/"+of+"/disable_ipv6", []byte("1"), 0))
-		}
-		if err == nil {
-			m.ns, err = os.Open("/proc/thread-self/ns/net")
-		}
-		made <- err
-	}()
-	if err := <-made; err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.ns.Close() })
+	testenv.Need(t, testenv.Program("ip"), testenv.Program("tc"))
+	m := &machine{t: t, ns: bare(t)}
 	for _, line := range []string{
 		"link add wlan0 address 02:68:6f:70:00:01 type veth peer name air0", "link set air0 up",
 		"link add eth0 address 02:68:6f:70:80:01 type veth peer name wire0", "link set wire0 up",
@@ -77,6 +62,30 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// bare makes a network namespace that lives as long as the test.
+func bare(t *testing.T) *os.File {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.NetNS)
+	made := make(chan error, 1)
+	var ns *os.File
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		for _, of := range []string{"all", "default"} { // its addresses come and go with carriers, in their own time
+			err = errors.Join(err, os.WriteFile("/proc/sys/net/ipv6/conf/"+of+"/disable_ipv6", []byte("1"), 0))
+		}
+		if err == nil {
+			ns, err = os.Open("/proc/thread-self/ns/net")
+		}
+		made <- err
+	}()
+	if err := <-made; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ns.Close() })
+	return ns
 }
 
 // inside calls f on a thread of the machine.
@@ -219,7 +228,8 @@ type agent struct {
 	client *proto.Client
 	worker int
 	exited chan error
-	said   *logBuffer
+	said   *logBuffer // on standard error
+	logged *logBuffer // to the controller
 }
 
 type logBuffer struct {
@@ -249,7 +259,16 @@ func (d duplex) Close() error { return errors.Join(d.WriteCloser.Close(), d.Read
 // start starts an agent with the given arguments, and greets it.
 func (m *machine) start(watchdog vtime.Duration, args ...string) *agent {
 	m.t.Helper()
-	a := &agent{cmd: reexec.Command(session.Part, args), exited: make(chan error, 1), said: &logBuffer{}}
+	return m.startAs(os.Geteuid(), watchdog, args...)
+}
+
+// startAs starts it as another user.
+func (m *machine) startAs(uid int, watchdog vtime.Duration, args ...string) *agent {
+	m.t.Helper()
+	a := &agent{cmd: reexec.Command(session.Part, args), exited: make(chan error, 1), said: &logBuffer{}, logged: &logBuffer{}}
+	if uid != os.Geteuid() {
+		a.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
 	in, err := a.cmd.StdinPipe()
 	if err != nil {
 		m.t.Fatal(err)
@@ -266,7 +285,10 @@ func (m *machine) start(watchdog vtime.Duration, args ...string) *agent {
 	go func() { a.exited <- a.cmd.Wait() }()
 	a.client = proto.NewClient(duplex{r, in})
 	go func() {
-		for range a.client.Async() {
+		for m := range a.client.Async() {
+			if m.Log != nil {
+				fmt.Fprintln(a.logged, m.Log.Message)
+			}
 		}
 	}()
 	m.t.Cleanup(func() {

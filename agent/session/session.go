@@ -80,7 +80,6 @@ type session struct {
 	switcher  *switcher // nil: the node stays on
 
 	counters probe.Counters
-	shapers  []tc.Link     // as the kernel took them
 	shaped   []tc.Counters // by the kernel's emulation, at the start
 	host     probe.Host
 	facts    proto.NodeFacts
@@ -419,7 +418,7 @@ func (s *session) revert() proto.Reverted {
 	}
 	r := s.putBack(context.Background())
 	r.Failed = append(failed, r.Failed...)
-	s.cfg, s.sysctls, s.shapers = nil, nil, nil
+	s.cfg, s.sysctls = nil, nil
 	s.facts = proto.NodeFacts{}
 	s.logged.Store(0)
 	if s.state != fresh {

@@ -45,22 +45,25 @@ func (s *session) applyShapers(c *proto.Configure) error {
 		if err := s.push(kindShaper, "emulated link at "+l.Interface, u); err != nil {
 			return err
 		}
-		got, err := tc.Apply(l) // and reads back
-		if err != nil {
+		if _, err := tc.Apply(l); err != nil {
 			return shaperError(l, err)
 		}
-		s.shapers = append(s.shapers, *got)
 	}
 	return nil
 }
 
-// readShapers returns the links as the kernel took them, after a look whether they
-// are still there.
+// readShapers reads the links back.
 func (s *session) readShapers() ([]tc.Link, error) {
-	if _, err := s.countShapers(); err != nil {
-		return nil, err
+	var out []tc.Link
+	for i := range s.cfg.Shapers {
+		l := &s.cfg.Shapers[i]
+		got, err := tc.Verify(l)
+		if err != nil {
+			return nil, shaperError(l, err)
+		}
+		out = append(out, *got)
 	}
-	return s.shapers, nil
+	return out, nil
 }
 
 // countShapers reads the counters of all links.

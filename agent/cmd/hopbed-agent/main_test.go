@@ -52,7 +52,21 @@ func TestProgram(t *testing.T) {
 		t.Errorf("an unknown argument: %v, %q", err, usage.String())
 	}
 
-	cmd := exec.Command(bin)
+	converse(t, exec.Command(bin))
+	// On a machine: the guardian starts the same file as its worker.
+	dir := filepath.Join(t.TempDir(), "undo")
+	converse(t, exec.Command(bin, "--guarded", "--journal", dir))
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 0 {
+		t.Errorf("journals %v, %v", list, err)
+	}
+	if b, err := exec.Command(bin, "--clean", "--journal", dir).Output(); err != nil || !strings.Contains(string(b), "nothing is left") {
+		t.Errorf("--clean: %q, %v", b, err)
+	}
+}
+
+// converse greets an agent and ends its input.
+func converse(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +82,7 @@ func TestProgram(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	h, err := c.Hello(ctx, proto.Hello{Controller: "test"})
-	if err != nil || h.PID != cmd.Process.Pid || h.Kernel == "" || len(h.CongestionControls) == 0 || h.MonotonicNS <= 0 || h.CPUs < 1 {
+	if err != nil || (len(cmd.Args) == 1) != (h.PID == cmd.Process.Pid) || h.Kernel == "" || len(h.CongestionControls) == 0 || h.MonotonicNS <= 0 || h.CPUs < 1 {
 		t.Errorf("hello: %+v, %v", h, err)
 	}
 	in.Close()
@@ -81,7 +95,7 @@ func TestProgram(t *testing.T) {
 // Mesh routers have other processors.
 func TestCrossCompiles(t *testing.T) {
 	testenv.Long(t)
-	for _, arch := range []string{"amd64", "arm64", "arm", "mipsle"} {
+	for _, arch := range []string{"amd64", "arm64", "arm", "mipsle", "riscv64"} {
 		t.Run(arch, func(t *testing.T) {
 			st, err := os.Stat(build(t, arch))
 			if err != nil || st.Size() > 16<<20 {

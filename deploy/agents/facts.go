@@ -220,3 +220,11 @@ func excerpt(b []byte) string {
 	}
 	return string(b)
 }
+
+// Privileged begins the argv of what has to run as root.
+func (f Facts) Privileged() []string {
+	if f.Sudo {
+		return []string{"sudo", "-n", "--"}
+	}
+	return nil
+}

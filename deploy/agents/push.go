@@ -240,3 +240,10 @@ func runError(e *Error, dir string, b *Binary, has func(...string) bool) {
 	}
 	e.Because = string(bytes.TrimSpace([]byte(e.Because)))
 }
+
+// Clean has the agent put back what killed ones left on the node, and returns what
+// it said.
+func Clean(ctx context.Context, c sshclient.Client, f Facts, p Placed) (string, error) {
+	stdout, stderr, err := c.Run(ctx, nil, append(f.Privileged(), "env", PartVariable+"="+Part, p.Path, "--clean")...)
+	return string(bytes.TrimSpace(append(stdout, stderr...))), err
+}

@@ -30,7 +30,9 @@ func TestConformance(t *testing.T) {
 func TestAgentsOnNodes(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	// A login script that prints, as on many a lab's nodes.
-	l := newLab(t, sshtest.Options{Config: []string{"SetEnv ENV=/dev/null"}})
+	home := t.TempDir()
+	sshtest.Write(t, filepath.Join(home, ".bashrc"), "echo Welcome to the lab\necho -n 'no newline'\n")
+	l := newLab(t, sshtest.Options{Config: []string{"SetEnv HOME=" + home}})
 	d := l.driver(t, Options{Env: []string{"WITH=a b'c"}})
 	hs := l.start(t, d, "who", 3)
 	for _, h := range hs {
@@ -299,7 +301,7 @@ func TestSudo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := newLab(t, sshtest.Options{Config: []string{"SetEnv PATH=" + bin + ":/usr/bin:/bin"}})
+	l := newLab(t, sshtest.Options{Config: []string{"SetEnv HOME=" + bin + " PATH=" + bin + ":/usr/bin:/bin"}})
 	yes := true
 	l.sudo = &yes
 	write(`echo "$@" >>` + filepath.Join(bin, "log") + `; [ "$1" = -n ] || exit 9; shift; [ "$1" != -- ] || shift; exec "$@"`)

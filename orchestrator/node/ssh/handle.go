@@ -91,7 +91,7 @@ func (d *Driver) launchOn(ctx context.Context, s node.Spec, r *Ready) (*handle, 
 	}
 	h := &handle{d: d, spec: s, ready: r, mark: hex.EncodeToString(b[:]), stderr: &node.Tail{}, done: make(chan struct{}), began: time.Now()}
 	h.conn = &conn{h: h}
-	argv := append(h.privileged(), "sh", "-c", start, "hopbed", h.mark, r.Placed.Path, "env")
+	argv := append(r.Facts.Privileged(), "sh", "-c", start, "hopbed", h.mark, r.Placed.Path, "env")
 	argv = append(argv, d.environment(s, h.mark)...)
 	argv = append(append(argv, r.Placed.Path), d.opt.Args...)
 	var err error
@@ -134,14 +134,6 @@ func said(t *node.Tail) string {
 		return "; it said: " + s
 	}
 	return ""
-}
-
-// privileged begins the argv of what needs root.
-func (h *handle) privileged() []string {
-	if h.ready.Facts.Sudo {
-		return []string{"sudo", "-n", "--"}
-	}
-	return nil
 }
 
 // noise bounds what a login script may print before the agent starts.

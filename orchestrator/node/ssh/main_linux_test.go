@@ -75,6 +75,9 @@ type lab struct {
 
 func newLab(t *testing.T, o sshtest.Options) *lab {
 	t.Helper()
+	if o.Config == nil {
+		o.Config = []string{"SetEnv HOME=" + t.TempDir()}
+	}
 	l := &lab{Server: sshtest.Start(t, o), dir: t.TempDir() + "/agents"}
 	var err error
 	if l.pool, err = NewPool(PoolOptions{Dialer: sshclient.New(sshclient.Options{KeepAlive: 300 * time.Millisecond}), Agents: source{}}); err != nil {

@@ -89,7 +89,7 @@ func (h *handle) kill(ctx context.Context, r *Ready) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 5*time.Second {
 		wait = 1
 	}
-	answers, err := agents.ScriptAs(ctx, r.Client, h.Name(), h.privileged(), end, strconv.Itoa(h.pid), h.mark, strconv.Itoa(wait))
+	answers, err := agents.ScriptAs(ctx, r.Client, h.Name(), r.Facts.Privileged(), end, strconv.Itoa(h.pid), h.mark, strconv.Itoa(wait))
 	if err != nil {
 		return err
 	}

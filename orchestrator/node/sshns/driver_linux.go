@@ -29,7 +29,7 @@ type Options struct {
 	Dir string
 	// Agents has the agent's program.
 	Agents agents.Source
-	// Args are the agent's; nil = those of node/ssh.
+	// Args are the agent's; nil = guarded, with its record in Dir.
 	Args []string
 	// Env is added to the environment of every agent.
 	Env []string
@@ -164,7 +164,7 @@ func (d *Driver) start(ctx context.Context, specs []node.Spec) (*group, []node.H
 			Identity: []string{d.identity()}, Jump: []string{}, KnownHosts: []string{known}, Dir: filepath.Join(d.opt.Dir, "agents"),
 		}, nil
 	}
-	g.agents, err = ssh.New(ssh.Options{Pool: g.pool, Nodes: nodes, Args: d.opt.Args, Env: d.opt.Env, Tag: d.opt.Tag, Grace: d.opt.Grace})
+	g.agents, err = ssh.New(ssh.Options{Pool: g.pool, Nodes: nodes, Args: d.args(), Env: d.environment(), Tag: d.opt.Tag, Grace: d.opt.Grace})
 	if err != nil {
 		return g, nil, err
 	}
@@ -187,6 +187,26 @@ func (d *Driver) start(ctx context.Context, specs []node.Spec) (*group, []node.H
 		handles[i] = handle{h, servers[i]}
 	}
 	return g, handles, nil
+}
+
+// args keep the record of an agent's changes in the driver's folder: it is of no use
+// when the namespaces are gone.
+func (d *Driver) args() []string {
+	if d.opt.Args != nil {
+		return d.opt.Args
+	}
+	return []string{"--guarded", "--journal", filepath.Join(d.opt.Dir, "journal")}
+}
+
+// environment gives the agents what they would have without a server between.
+func (d *Driver) environment() []string {
+	var env []string
+	for _, k := range []string{"HOME", "PATH"} {
+		if v := os.Getenv(k); v != "" {
+			env = append(env, k+"="+v)
+		}
+	}
+	return append(env, d.opt.Env...)
 }
 
 // address is where the server of each namespace listens: nobody else is there.
@@ -231,7 +251,8 @@ func (d *Driver) prepare(ctx context.Context) (argv []string, known string, err 
 	}
 	argv, err = sshd.Prepare(ctx, sshd.Options{
 		Dir: d.opt.Dir, Listen: address, HostKeys: []string{hostKey}, Authorized: []string{strings.TrimSpace(string(login))},
-		Config: []string{"AllowUsers root", "DisableForwarding yes", "PermitTTY no", "PermitUserEnvironment no", "MaxSessions 20", "LogLevel ERROR"},
+		// A login shell reads its user's files, which are for people and may take seconds.
+		Config: []string{`SetEnv "HOME=` + d.opt.Dir + `"`, "AllowUsers root", "DisableForwarding yes", "PermitTTY no", "PermitUserEnvironment no", "MaxSessions 20", "LogLevel ERROR"},
 	})
 	if err != nil {
 		return fail(err)

@@ -41,8 +41,8 @@ type Config struct {
 	// priority is worth.
 	NormalPriority bool `json:"normal_priority,omitempty"`
 	// IPv6 lets IPv6 frames pass beside IPv4 and ARP, and leaves it on in the nodes'
-	// namespaces: their kernels then send of their own accord (duplicate address
-	// detection, multicast reports), which an experiment does not want on its air.
+	// namespaces: their kernels then send of their own accord (multicast reports,
+	// neighbour discovery), which an experiment does not want on its air.
 	IPv6 bool `json:"ipv6,omitempty"`
 	// Capture, if set, is what to record.
 	Capture *Capture `json:"capture,omitempty"`

@@ -62,10 +62,12 @@ func Create(pid int, c Config) (*Device, error) {
 	}
 	d := &Device{fd: -1, name: c.Name, pid: pid}
 	err := InNamespace(pid, func() error {
-		if !c.IPv6 {
-			if err := silenceIPv6(); err != nil {
-				return err
-			}
+		quiet := silenceIPv6
+		if c.IPv6 {
+			quiet = calmIPv6
+		}
+		if err := quiet(); err != nil {
+			return err
 		}
 		return d.open(c)
 	})

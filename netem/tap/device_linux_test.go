@@ -359,3 +359,35 @@ func BenchmarkReadWrite(b *testing.B) {
 		}
 	})
 }
+
+// A device with IPv6 has its link-local address at once: nobody is asked whether
+// it is there twice.
+func TestDeviceWithIPv6(t *testing.T) {
+	testenv.Need(t, testenv.Root, testenv.TAP)
+	pid := holder(t)
+	d, err := Create(pid, Config{HardwareAddress: HardwareAddr(0), IPv6: true})
+	var lack *Unavailable
+	if errors.As(err, &lack) {
+		t.Skipf("SKIP[unavailable: IPv6] %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	err = InNamespace(pid, func() error {
+		b, err := os.ReadFile("/proc/thread-self/net/if_inet6")
+		// Flags of the address: 0x80 is permanent, 0x40 would be tentative.
+		if err == nil && !strings.Contains(string(b), "fe8000000000000000686ffffe700000 ") {
+			t.Errorf("addresses:\n%s", b)
+		}
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) == 6 && f[5] == Interface && f[4] != "80" {
+				t.Errorf("the address is not usable at once: %s", line)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

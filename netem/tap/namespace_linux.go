@@ -57,6 +57,21 @@ func writeSysctl(s Sysctl) error {
 	return nil
 }
 
+// calmIPv6 keeps IPv6 on, without what the kernel would ask of everybody when an
+// interface comes up: link-local addresses follow from the plan's hardware
+// addresses, so that none is there twice, and nobody advertises prefixes.
+func calmIPv6() error {
+	for _, s := range []Sysctl{{"net.ipv6.conf.default.accept_dad", "0"}, {"net.ipv6.conf.default.router_solicitations", "0"}} {
+		if err := writeSysctl(s); err != nil {
+			if os.IsNotExist(err) {
+				return &Unavailable{What: "IPv6 in nodes", Because: "the kernel has none: " + err.Error(), Do: "use a kernel with CONFIG_IPV6, booted without ipv6.disable=1", Err: err}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
 // silenceIPv6 keeps a namespace from sending IPv6 frames on interfaces that
 // come up later. A kernel without IPv6 has nothing to silence.
 func silenceIPv6() error {

@@ -94,11 +94,11 @@ func (c *Config) resolve(h Host, argv []string) ([]string, error) {
 			out[i] = w
 			continue
 		}
-		b, err := h.ReadFile(phyNameFile(iface))
+		w, err := h.Wireless(iface)
 		if err != nil {
 			return nil, c.fail(Unavailable, "", "", fmt.Sprintf("no phy of %s: %v", iface, err), "name an interface of a cfg80211 driver")
 		}
-		out[i] = strings.TrimSpace(string(b))
+		out[i] = fmt.Sprintf("phy#%d", w.PhyIndex)
 	}
 	return out, nil
 }

@@ -33,7 +33,7 @@ type Driver interface {
 // Step is one command of a plan.
 type Step struct {
 	// Argv is the command; no shell reads it. A word that begins with "phy-of:"
-	// stands for the name of that interface's phy.
+	// stands for the phy of that interface, by its number: "phy#0".
 	Argv []string `json:"argv"`
 	// Input is what the command reads from standard input.
 	Input string `json:"input,omitempty"`
@@ -45,7 +45,8 @@ type Step struct {
 }
 
 // phyOf is the beginning of a word that stands for the phy of an interface.
-// Interfaces have no colon in their names.
+// Interfaces have no colon in their names. It is its number that is put there:
+// iw looks names up in /sys, which may be another namespace's.
 const phyOf = "phy-of:"
 
 // String writes the command so that it can be typed into a shell.
@@ -56,7 +57,7 @@ func (s Step) String() string {
 			b.WriteByte(' ')
 		}
 		if iface, ok := strings.CutPrefix(w, phyOf); ok {
-			b.WriteString(`"$(cat ` + phyNameFile(iface) + `)"`)
+			b.WriteString(`phy#"$(cat /sys/class/net/` + iface + `/phy80211/index)"`)
 		} else {
 			b.WriteString(quote(w))
 		}
@@ -66,9 +67,6 @@ func (s Step) String() string {
 	}
 	return b.String()
 }
-
-// phyNameFile holds the name of the phy of a cfg80211 interface.
-func phyNameFile(iface string) string { return "/sys/class/net/" + iface + "/phy80211/name" }
 
 // quote makes a word of a POSIX shell of w.
 func quote(w string) string {

@@ -3,7 +3,6 @@ package radio_test
 import (
 	"errors"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,11 +12,6 @@ import (
 	"github.com/hopbed/hopbed/agent/undo"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
-
-func TestMain(m *testing.M) {
-	radiotest.MadwifiMain()
-	os.Exit(m.Run())
-}
 
 func ptr[T any](v T) *T { return &v }
 

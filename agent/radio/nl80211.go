@@ -100,11 +100,10 @@ func (d nl80211) changes(c Config) ([]change, error) {
 	}
 	dev := func(words ...string) []string { return append([]string{"iw", "dev", c.Interface}, words...) }
 	phy := func(words ...string) []string {
-		name := phyOf + c.Interface
 		if c.Device != "" {
-			name = c.Device
+			return append([]string{"iw", "phy", c.Device}, words...)
 		}
-		return append([]string{"iw", "phy", name}, words...)
+		return append([]string{"iw", phyOf + c.Interface}, words...)
 	}
 	link := func(state string) []string { return []string{"ip", "link", "set", "dev", c.Interface, state} }
 	var out []change

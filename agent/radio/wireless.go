@@ -6,6 +6,7 @@ import "github.com/hopbed/hopbed/netem/vtime"
 // told.
 type Wireless struct {
 	Phy       string
+	PhyIndex  int
 	Mode      Mode   // "" = one that this package has no name for
 	Network   string // of an IBSS, access point or association
 	BSSID     string // of the IBSS that it is in, or of its access point

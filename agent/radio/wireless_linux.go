@@ -36,6 +36,7 @@ func (system) Wireless(name string) (*Wireless, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nl80211, interface %s: %w", name, err)
 	}
+	w.PhyIndex = int(wiphy)
 	if err := q.wiphy(wiphy, w); err != nil {
 		return nil, fmt.Errorf("nl80211, phy of %s: %w", name, err)
 	}

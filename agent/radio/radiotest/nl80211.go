@@ -41,7 +41,7 @@ var allRates = []vtime.BitRate{1_000_000, 2_000_000, 5_500_000, 11_000_000, 6_00
 // NewPhy returns a station interface that is down and in no network.
 func NewPhy(t testing.TB) *Phy {
 	p := &Phy{t: t, Limit: 20, Mask: allRates}
-	p.State = radio.Wireless{Phy: "phy3", Mode: radio.ModeStation, RetryShort: ref(7), RetryLong: ref(4), RTS: ref(vtime.Bytes(-1)), Fragment: ref(vtime.Bytes(-1))}
+	p.State = radio.Wireless{Phy: "phy3", PhyIndex: 3, Mode: radio.ModeStation, RetryShort: ref(7), RetryLong: ref(4), RTS: ref(vtime.Bytes(-1)), Fragment: ref(vtime.Bytes(-1))}
 	return p
 }
 
@@ -72,11 +72,8 @@ func (p *Phy) Snapshot() string {
 	return string(b)
 }
 
-// ReadFile implements radio.Host.
+// ReadFile implements radio.Host: nothing is there.
 func (p *Phy) ReadFile(path string) ([]byte, error) {
-	if path == "/sys/class/net/wlan0/phy80211/name" {
-		return []byte(p.State.Phy + "\n"), nil
-	}
 	return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 }
 
@@ -141,8 +138,8 @@ func (p *Phy) command(argv []string, input string) (int, string) {
 		p.State.Mode = radio.ModeStation
 		return 0, "OK\n"
 	case "iw":
-		if len(argv) > 3 && argv[1] == "phy" && argv[2] == p.State.Phy && argv[3] == "set" {
-			return p.setPhy(argv[4], argv[5:])
+		if len(argv) > 3 && argv[1] == "phy#"+strconv.Itoa(p.State.PhyIndex) && argv[2] == "set" {
+			return p.setPhy(argv[3], argv[4:])
 		}
 		if len(argv) > 3 && argv[1] == "dev" && argv[2] == "wlan0" {
 			return p.dev(argv[3], argv[4:])

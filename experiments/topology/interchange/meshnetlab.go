@@ -19,6 +19,9 @@ func readMeshnetLab(data []byte) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t := doc.get("type"); t != nil && t.kind == 's' {
+		return nil, t.errorf("the document is of the type %s: read it as netjson", strconv.Quote(t.text))
+	}
 	b := newBuilder()
 	if nodes := doc.get("nodes"); nodes != nil {
 		if err := b.listNodes(nodes); err != nil {

@@ -143,6 +143,7 @@ func TestMistakesAreShownWhereTheyAre(t *testing.T) {
 		{"transport typo", "flows", "flows: [{count: 1, pairs: random, transport: tcp/cubc}]", []string{"x.yaml:4:46", `did you mean "tcp/cubic"?`}},
 		{"variant twice", "flows", "flows: [{count: 1, pairs: random, transport: hop/arq+arq}]", []string{"unknown transport"}},
 		{"rate of another standard", "radio", "radio: {rate: 12mbit}", []string{`x.yaml:6:15: radio.rate: "12mbit": not a rate of 802.11b`, "1mbit, 2mbit, 5500kbit, 11mbit"}},
+		{"odd fragment", "mac", "mac: {fragment: 513B}", []string{"x.yaml:6:17: mac.fragment", "even number", "512B or 514B here"}},
 		{"txop", "mac", "mac: {queues: {bk: {txop: 8161us}}}", []string{"x.yaml:6:27: mac.queues.bk.txop", "8160us or 8192us"}},
 		{"cwmin", "mac", "mac: {queues: {bk: {cwmin: 30}}}", []string{"power of two minus one"}},
 		{"cw order", "mac", "mac: {queues: {bk: {cwmin: 31, cwmax: 15}}}", []string{"above cwmax, which is 15"}},

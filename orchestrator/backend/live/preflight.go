@@ -28,6 +28,10 @@ func (b *Backend) Preflight(ctx context.Context, p *plan.Plan) error {
 			return &backend.ErrUnsupported{Backend: b.Name(), What: "topology.inventory", Because: "the nodes of an inventory are real hosts, and nothing says which of them would hear each other",
 				Do: "--backend ssh runs on them; list topology.links to emulate them"}
 		}
+		if c.MAC.Fragment != nil {
+			return &backend.ErrUnsupported{Backend: b.Name(), What: "mac.fragment", Because: "emulated radios send frames whole",
+				Do: "remove the key, or run on real nodes: --backend ssh"}
+		}
 		for _, g := range c.Flows {
 			if err := b.programs(c, &g); err != nil {
 				return err

@@ -54,6 +54,25 @@ duration: 10s
 	}
 }
 
+// What only real radios do is refused where they are emulated.
+func TestPreflightRefusesFragments(t *testing.T) {
+	e, err := spec.Parse("x.yaml", []byte(`
+hopbed: 1
+name: x
+topology: {generate: {kind: chain, nodes: 2, spacing: 20m}}
+mac: {fragment: 512B}
+flows: [{count: 1, pairs: random, transport: tcp/reno}]
+duration: 1s
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = New(Options{Name: "here"}).Preflight(t.Context(), plan.Build(e))
+	if u, ok := errors.AsType[*backend.ErrUnsupported](err); !ok || u.What != "mac.fragment" || !strings.Contains(u.Do, "ssh") {
+		t.Errorf("got %v, want mac.fragment unsupported", err)
+	}
+}
+
 // A program that this host does not have is said with its remedy.
 func TestPreflightLooksForPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())

@@ -214,6 +214,10 @@ func TestWhatTheModelLacksIsSaidBefore(t *testing.T) {
 	if _, err := New().Run(t.Context(), scenario(t, p.Runs[0]), silent, nil); !backend.IsPermanent(err) {
 		t.Errorf("the run's error is not permanent: %v", err)
 	}
+	err = New().Preflight(t.Context(), shipped(t, "onehop", "mac.fragment=512B"))
+	if !errors.As(err, &u) || u.What != "mac.fragment" {
+		t.Errorf("%v", err)
+	}
 	if err := New().Preflight(t.Context(), shipped(t, "load30")); err != nil {
 		t.Error(err)
 	}

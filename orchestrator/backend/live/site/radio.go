@@ -20,7 +20,7 @@ func driver(n *inventory.Node) string {
 
 // Radio is what a scenario and a lab want of a node's radio. The lab says what
 // joins the nodes of a network, the experiment what is compared. What decides a
-// result in the emulated medium (standard, rates, retries, RTS) is set here, too;
+// result in the emulated medium (standard, rates, RTS, no fragments) is set here, too;
 // what neither file says is left as the driver has it. A driver that does nothing
 // is given what the file writes only, so that results can say that it was not
 // applied. It is nil where there is nothing to say.
@@ -40,18 +40,14 @@ func Radio(sc *plan.Scenario, n *inventory.Node) *radio.Config {
 		if c.Radio.Preamble == spec.PreambleShort {
 			out.Preamble = string(c.Radio.Preamble)
 		}
-		rts := vtime.Bytes(-1)
-		if c.MAC.RTS != nil {
-			rts = *c.MAC.RTS
-		}
-		out.RTS = &rts
-	} else if c.MAC.RTS != nil {
-		out.RTS = c.MAC.RTS
+		out.RTS, out.Fragment = orOff(c.MAC.RTS), orOff(c.MAC.Fragment)
+	} else {
+		out.RTS, out.Fragment = c.MAC.RTS, c.MAC.Fragment
 	}
 	if out.TxPower == nil {
 		out.TxPower = c.Radio.TxPower
 	}
-	out.Retries, out.Fragment = c.MAC.Retries, c.MAC.Fragment
+	out.Retries = c.MAC.Retries
 	usual := wifi.DefaultMAC(m.Standard)
 	given := [4]*spec.Queue{&c.MAC.Queues.BK, &c.MAC.Queues.BE, &c.MAC.Queues.VI, &c.MAC.Queues.VO}
 	for k, ac := range []wifi.AC{wifi.BK, wifi.BE, wifi.VI, wifi.VO} {
@@ -61,6 +57,15 @@ func Radio(sc *plan.Scenario, n *inventory.Node) *radio.Config {
 		return nil
 	}
 	return out
+}
+
+// orOff is a threshold that is off where the file has none.
+func orOff(n *vtime.Bytes) *vtime.Bytes {
+	if n != nil {
+		return n
+	}
+	off := vtime.Bytes(-1)
+	return &off
 }
 
 // queue is what is wanted of an access category: what the file writes, and what a

@@ -135,6 +135,7 @@ func newApp(stdout io.Writer, stderr *os.File) *cli.App {
 		Commands: []*cli.Command{
 			listCommand(), checkCommand(), runCommand(stderr),
 			reportCommand(), compareCommand(), resultsCommand(), showCommand(), exportCommand(),
+			deployCommand(),
 			topologyCommand(), upCommand(stderr), execCommand(stderr), setCommand(), statusCommand(), downCommand(), hopCommand(stderr), benchCommand(), doctorCommand(), cleanCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -39,6 +39,9 @@ func ProbeOrder(s *plan.Scenario, tag uint64) proto.Probe {
 	return proto.Probe{Period: r.Period, Count: r.Probes, Size: r.Size, Seed: s.Seed, Tag: tag}
 }
 
+// Quiet tells nothing.
+func Quiet(string, vtime.Duration, vtime.Duration) {}
+
 // ProbeTail is how long after the last probe nodes go on listening: for what waits
 // in queues.
 const ProbeTail = 500 * vtime.Millisecond

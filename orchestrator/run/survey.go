@@ -45,6 +45,13 @@ func (unseen) SurveyStarted(SurveyInfo)                              {}
 func (unseen) SurveyProgress(string, vtime.Duration, vtime.Duration) {}
 func (unseen) SurveyDone(SurveyInfo, SurveyOutcome)                  {}
 
+// DescribeSurvey names the measurement of a network, as the first attempt.
+func DescribeSurvey(n plan.Network, number, total int) SurveyInfo {
+	c := n.Run.Config()
+	return SurveyInfo{Number: number, Total: total, Label: n.Run.Label(), Repetition: n.Run.Repetition, Attempt: 1,
+		Nodes: len(c.Topology.AllNodes()), Probes: c.Routing.Probes, Length: surveySpan(n.Run).Std()}
+}
+
 // surveySpan is how long one measurement takes on the run's clock.
 func surveySpan(r plan.Run) vtime.Duration {
 	c := r.Config().Routing
@@ -82,16 +89,14 @@ func survey(ctx context.Context, o Options, c *store.Campaign) (*plan.Plan, erro
 		return nil, err
 	}
 	for i, n := range networks {
-		r := n.Run.Config().Routing
-		info := SurveyInfo{Number: i + 1, Total: len(networks), Label: n.Run.Label(), Repetition: n.Run.Repetition, Attempt: 1,
-			Nodes: len(n.Run.Config().Topology.AllNodes()), Probes: r.Probes, Length: surveySpan(n.Run).Std()}
+		info := DescribeSurvey(n, i+1, len(networks))
 		_, have := links[n.Key]
 		if !have {
 			if links[n.Key], err = measure(ctx, o, c, prober, follow, n, &info); err != nil {
 				return nil, fmt.Errorf("links of the network of %s, repetition %d: %w", n.Run.Label(), n.Run.Repetition, err)
 			}
 		}
-		out, err := found(n.Run, links[n.Key])
+		out, err := SumUp(n.Run, links[n.Key])
 		if err != nil {
 			return nil, err
 		}
@@ -179,8 +184,8 @@ func keep(st *store.Store, c *store.Campaign, s *plan.Scenario, n plan.Network, 
 	return nil
 }
 
-// found sums a survey up.
-func found(r plan.Run, s *etx.Survey) (SurveyOutcome, error) {
+// SumUp counts what a survey found, as a run's Config rates it.
+func SumUp(r plan.Run, s *etx.Survey) (SurveyOutcome, error) {
 	pairs, err := plan.Rate(r.Config(), s)
 	if err != nil {
 		return SurveyOutcome{}, err

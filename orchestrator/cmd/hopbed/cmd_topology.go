@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"reflect"
 	"strings"
 	"text/tabwriter"
@@ -13,47 +14,94 @@ import (
 
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/experiments/topology"
+	"github.com/hopbed/hopbed/experiments/topology/interchange"
 	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
 
-func topologyCommand() *cli.Command {
+func topologyCommand(stderr *os.File) *cli.Command {
 	rep := &cli.IntFlag{Name: "repetition", Value: 1, Usage: "the placement of repetition `N`"}
+	of := func(more ...cli.Flag) []cli.Flag { return append(append(changeFlags(), rep), more...) }
+	out := &cli.StringFlag{Name: "o", Usage: "write to `FILE` instead of standard output"}
 	return &cli.Command{
 		Name:  "topology",
-		Usage: "look at the network of an experiment",
+		Usage: "look at the network of an experiment, measure its links, exchange it with other tools",
 		Subcommands: []*cli.Command{
 			{
-				Name: "show", Usage: "nodes, links and route lengths", ArgsUsage: "FILE|NAME", Flags: append(changeFlags(), rep),
+				Name: "show", Usage: "nodes, links and route lengths", ArgsUsage: "FILE|NAME", Flags: of(),
 				Action: withScenario(func(c *cli.Context, s *plan.Scenario) error {
 					if err := printNodes(c.App.Writer, s.Topology); err != nil {
 						return err
 					}
 					fmt.Fprintf(c.App.Writer, "\n%sflows by hops: %s\n", s.Topology.Figures(), hopHistogram(s))
+					tellUnmeasured(c.App.ErrWriter, s)
 					return nil
 				}),
 			},
 			{
-				Name: "etx", Usage: "every usable link with its delivery and ETX", ArgsUsage: "FILE|NAME", Flags: append(changeFlags(), rep),
-				Action: withScenario(func(c *cli.Context, s *plan.Scenario) error {
-					tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
-					fmt.Fprintln(tw, "from\tto\tdistance\tSNR\tdelivery\treverse\tETX")
-					for _, l := range s.Topology.Links {
-						if !l.Usable {
-							continue
-						}
-						fmt.Fprintf(tw, "%s\t%s\t%.1f m\t%.1f dB\t%.4f\t%.4f\t%.3f\n", clean(s.Topology.Nodes[l.From].Name), clean(s.Topology.Nodes[l.To].Name),
-							float64(l.Distance), float64(l.SNR), l.Delivery, l.Reverse, l.ETX)
+				Name: "etx", Usage: "every usable link with its delivery and ETX, of the model or measured", ArgsUsage: "FILE|NAME",
+				Description: "Without --measure the links are those of the radio model. With it the nodes are brought up on\n" +
+					"the back end, broadcast probes as the block routing says (change it with --set\n" +
+					"routing.probes=…, routing.period, routing.size, routing.rate), and are gone again; each direction is shown with its\n" +
+					"95 % interval, beside what the model says of full data frames. --inventory measures real nodes;\n" +
+					"no experiment is needed then.",
+				Flags: of(append(labFlags(),
+					&cli.BoolFlag{Name: "measure", DisableDefaultText: true, Usage: "measure the links by probes"},
+					&cli.StringFlag{Name: "backend", DefaultText: "netns, or ssh with --inventory", Usage: "`NAME` of the back end to measure on"},
+					&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress"})...),
+				Action: func(c *cli.Context) error {
+					if c.Bool("measure") || c.IsSet("inventory") {
+						return measureETX(c, stderr)
 					}
-					return tw.Flush()
-				}),
+					for _, f := range []string{"backend", "tags", "agents", "accept-new"} {
+						if c.IsSet(f) {
+							return usagef("--%s belongs to --measure", f)
+						}
+					}
+					return withScenario(modelETX)(c)
+				},
 			},
 			{
-				Name: "export", Usage: "nodes, links and flows as JSON", ArgsUsage: "FILE|NAME", Flags: append(changeFlags(), rep),
-				Action: withScenario(exportTopology),
+				Name: "import", Usage: "turn the topology file of another tool into a part of an experiment file", ArgsUsage: "FILE",
+				Flags: []cli.Flag{
+					&cli.StringFlag{Name: "format", DefaultText: "by what the file holds", Usage: "`FORMAT` of the file: " + strings.Join(interchange.Formats(), ", ")},
+					&cli.BoolFlag{Name: "largest", DisableDefaultText: true, Usage: "take only the largest set of nodes that reach each other"},
+					out,
+				},
+				Action: importTopology,
+			},
+			{
+				Name: "export", Usage: "nodes, links and flows as JSON, or the links in the format of another tool", ArgsUsage: "FILE|NAME",
+				Flags:  of(&cli.StringFlag{Name: "format", Value: exportJSON, Usage: "`FORMAT`: " + strings.Join(exportFormats(), ", ")}, out),
+				Action: withScenario(exportAs),
+			},
+			{
+				Name: "draw", Usage: "draw nodes and links as SVG", ArgsUsage: "FILE|NAME", Flags: of(out),
+				Action: withScenario(drawTopology),
 			},
 		},
 	}
+}
+
+// tellUnmeasured says that routes are not those that runs will have.
+func tellUnmeasured(w io.Writer, s *plan.Scenario) {
+	if s.Unmeasured() {
+		fmt.Fprintln(w, "the routes are those of the radio model: the experiment measures its links before its first run")
+	}
+}
+
+// modelETX shows the links of the radio model.
+func modelETX(c *cli.Context, s *plan.Scenario) error {
+	tw := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(tw, "from\tto\tdistance\tSNR\tdelivery\treverse\tETX")
+	for _, l := range s.Topology.Links {
+		if !l.Usable {
+			continue
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%.1f m\t%.1f dB\t%.4f\t%.4f\t%.3f\n", clean(s.Topology.Nodes[l.From].Name), clean(s.Topology.Nodes[l.To].Name),
+			float64(l.Distance), float64(l.SNR), l.Delivery, l.Reverse, l.ETX)
+	}
+	return tw.Flush()
 }
 
 // sameNetwork is the number of points with the network of the first.
@@ -135,7 +183,7 @@ func withScenario(f func(*cli.Context, *plan.Scenario) error) cli.ActionFunc {
 	}
 }
 
-func exportTopology(c *cli.Context, s *plan.Scenario) error {
+func exportTopology(w io.Writer, s *plan.Scenario) error {
 	type node struct {
 		ID         int      `json:"id"`
 		Name       string   `json:"name"`
@@ -203,7 +251,7 @@ func exportTopology(c *cli.Context, s *plan.Scenario) error {
 	for _, f := range s.Flows {
 		out.Flows = append(out.Flows, flow{f.ID, f.Path})
 	}
-	enc := json.NewEncoder(c.App.Writer)
+	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(out)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -24,8 +25,9 @@ func changeFlags() []cli.Flag {
 }
 
 // load reads an experiment by the name of a shipped one or by a file's path,
-// and applies the command line's changes.
-func load(c *cli.Context) (*spec.Experiment, error) {
+// and applies the command line's changes, after those that the command itself
+// makes.
+func load(c *cli.Context, first ...spec.Assignment) (*spec.Experiment, error) {
 	name := c.Args().First()
 	switch {
 	case name == "":
@@ -42,7 +44,7 @@ func load(c *cli.Context) (*spec.Experiment, error) {
 			return nil, err
 		}
 	}
-	var sets []spec.Assignment
+	sets := slices.Clone(first)
 	for _, s := range c.StringSlice("set") {
 		a, err := spec.ParseAssignment(s)
 		if err != nil {

@@ -136,7 +136,7 @@ func newApp(stdout io.Writer, stderr *os.File) *cli.App {
 			listCommand(), checkCommand(), runCommand(stderr),
 			reportCommand(), compareCommand(), resultsCommand(), showCommand(), exportCommand(),
 			deployCommand(),
-			topologyCommand(), upCommand(stderr), execCommand(stderr), setCommand(), statusCommand(), downCommand(), hopCommand(stderr), benchCommand(), doctorCommand(), cleanCommand(),
+			topologyCommand(stderr), upCommand(stderr), execCommand(stderr), setCommand(), statusCommand(), downCommand(), hopCommand(stderr), benchCommand(), doctorCommand(), cleanCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

@@ -17,8 +17,11 @@ type Undo struct {
 	// Former is the interface's root discipline; nil = the kernel's default.
 	Former *Former `json:"former,omitempty"`
 	// KeepClsact: the interface had one, which stays.
-	KeepClsact bool   `json:"keep_clsact,omitempty"`
-	IFB        string `json:"ifb,omitempty"` // the device that is removed
+	KeepClsact bool `json:"keep_clsact,omitempty"`
+	// GSOSegments is how many packets the interface takes in one; 0 = it was not
+	// changed.
+	GSOSegments uint32 `json:"gso_segments,omitempty"`
+	IFB         string `json:"ifb,omitempty"` // the device that is removed
 }
 
 // Former is a discipline as the kernel described it.
@@ -46,6 +49,9 @@ func Prepare(l *Link) (*Undo, error) {
 	}
 	defer k.close()
 	u := &Undo{Interface: l.Interface, Index: d.index}
+	if len(l.Egress) > 0 {
+		u.GSOSegments = d.segments
+	}
 	kind, err := k.arriving(d)
 	if err != nil {
 		return nil, err
@@ -106,7 +112,7 @@ func (l *Link) check() (*device, *Features, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", l.Interface, err)
 	}
-	d := &device{name: l.Interface, index: link.Attrs().Index}
+	d := &device{name: l.Interface, index: link.Attrs().Index, segments: link.Attrs().GSOMaxSegs}
 	switch link.Attrs().EncapType {
 	case "ether", "loopback":
 		d.header = 14
@@ -157,6 +163,11 @@ func Apply(l *Link) (*Link, error) {
 	}
 	defer k.close()
 	hasNetem := f.Netem == nil
+	if len(l.Egress) > 0 {
+		if err := setSegments(d, 1); err != nil {
+			return nil, err
+		}
+	}
 	if err := k.direct(d, l.Egress, false, hasNetem); err != nil {
 		return nil, named(l.Interface, err)
 	}
@@ -173,6 +184,24 @@ func Apply(l *Link) (*Link, error) {
 		return nil, named(l.Interface, err)
 	}
 	return l.resolved(hasNetem), named(l.Interface, k.steer(d, ifb.index))
+}
+
+// setSegments bounds how many packets a socket may hand to an interface in one. TCP
+// does so since Linux 4.17, whatever the interface's offloads are: a discipline would
+// lose, count and delay them as one.
+func setSegments(d *device, n uint32) error {
+	link := &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: d.index, Name: d.name}}
+	if err := netlink.LinkSetGSOMaxSegs(link, int(n)); err != nil {
+		return fmt.Errorf("%s: at most %d packets in one (gso_max_segs): %w", d.name, n, err)
+	}
+	l, err := netlink.LinkByIndex(d.index)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.name, err)
+	}
+	if got := l.Attrs().GSOMaxSegs; got != n {
+		return &NotApplied{Interface: d.name, What: "gso_max_segs", Wanted: fmt.Sprint(n), Got: fmt.Sprint(got)}
+	}
+	return nil
 }
 
 // direct makes the tree of one direction; without classes there is none.
@@ -248,6 +277,9 @@ func (u *Undo) revert(d *device) error {
 	}
 	defer k.close()
 	err = k.unsteer(d, u.KeepClsact)
+	if u.GSOSegments > 0 {
+		err = errors.Join(err, setSegments(d, u.GSOSegments))
+	}
 	have, lerr := k.byParent(d)
 	if lerr != nil {
 		return errors.Join(err, lerr)

@@ -360,6 +360,16 @@ func TestWithoutNetem(t *testing.T) {
 	if f.TBF != nil || f.HTB != nil {
 		t.Skipf("SKIP[unavailable: tbf and htb] %v, %v", f.TBF, f.HTB)
 	}
+	packetsInOne := func(want uint32) {
+		t.Helper()
+		a, err := netlink.LinkByName("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Attrs().GSOMaxSegs; got != want {
+			t.Errorf("the interface takes %d packets in one, want %d", got, want)
+		}
+	}
 	for _, s := range []Shape{{Rate: 5 * mbit, Limit: 9, Shaper: TBFShaper}, {Rate: 5 * mbit, LimitBytes: 15000}, {Rate: 5 * mbit, Shaper: HTBShaper}} {
 		l.Egress[0].Shape = s
 		u, err := Prepare(l)
@@ -373,9 +383,11 @@ func TestWithoutNetem(t *testing.T) {
 		if g := got.Egress[0]; g.Shaper == AnyShaper || g.Limit == 0 && g.LimitBytes == 0 {
 			t.Errorf("what was left open is not filled in: %+v", g)
 		}
+		packetsInOne(1)
 		if err := Revert(u); err != nil {
 			t.Fatal(err)
 		}
 		wantRoot(t, "a", "noqueue")
+		packetsInOne(65535)
 	}
 }

@@ -10,9 +10,10 @@ import (
 
 // device is an interface whose tree is kept.
 type device struct {
-	name   string
-	index  int
-	header int // bytes of the link's own header, which the kernel counts
+	name     string
+	index    int
+	header   int    // bytes of the link's own header, which the kernel counts
+	segments uint32 // packets that it takes in one
 }
 
 const attrStab = 8 // TCA_STAB

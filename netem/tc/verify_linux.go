@@ -20,6 +20,9 @@ func Verify(l *Link) (*Link, error) {
 	}
 	defer k.close()
 	hasNetem := f.Netem == nil
+	if len(l.Egress) > 0 && d.segments != 1 {
+		return nil, &NotApplied{Interface: l.Interface, What: "gso_max_segs", Wanted: "1", Got: fmt.Sprint(d.segments)}
+	}
 	if err := k.verifyDirection(d, l.Egress, false, hasNetem); err != nil {
 		return nil, named(l.Interface, err)
 	}

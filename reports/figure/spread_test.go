@@ -36,11 +36,11 @@ func TestASpreadMapHasNoScale(t *testing.T) {
 	m := Map{Spread: true, Caption: "An imported mesh.", Links: []MapLink{{A: 0, B: 1, Delivery: 0.3, Routed: true}}}
 	m.Nodes = []MapNode{{Name: "a", Placed: true}, {Name: "b", XM: 100, Placed: true}}
 	svg := Topology("x", m).SVG()
-	if !bytes.Contains(svg, []byte("An imported mesh.")) || !strings.Contains(string(svg), "positions are not known: nodes with good links stand close") {
+	if !bytes.Contains(svg, []byte("An imported mesh.")) || !strings.Contains(string(svg), "positions mean nothing: nodes with good links stand close") {
 		t.Errorf("%s", svg)
 	}
 	m.Spread = false
-	if svg := Topology("x", m).SVG(); bytes.Contains(svg, []byte("positions are not known")) {
-		t.Error("a map with positions says that they are not known")
+	if svg := Topology("x", m).SVG(); bytes.Contains(svg, []byte("positions mean nothing")) {
+		t.Error("a map with positions says that they mean nothing")
 	}
 }

@@ -79,7 +79,7 @@ func Topology(id string, m Map) *Figure {
 	}
 	pos, height, note := place(m.Nodes, y+12)
 	if m.Spread && note.length > 0 {
-		note = mapNote{text: "positions are not known: nodes with good links stand close"}
+		note = mapNote{text: "positions mean nothing: nodes with good links stand close"}
 	}
 	for _, w := range m.Wires {
 		if w.A < len(pos) && w.B < len(pos) {

@@ -76,7 +76,8 @@ func topologyCommand(stderr *os.File) *cli.Command {
 				Action: withScenario(exportAs),
 			},
 			{
-				Name: "draw", Usage: "draw nodes and links as SVG", ArgsUsage: "FILE|NAME", Flags: of(out),
+				Name: "draw", Usage: "draw nodes and links as SVG", ArgsUsage: "FILE|NAME",
+				Flags:  of(&cli.BoolFlag{Name: "spread", DisableDefaultText: true, Usage: "place nodes by their links, not by their positions"}, out),
 				Action: withScenario(drawTopology),
 			},
 		},

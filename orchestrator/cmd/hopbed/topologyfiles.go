@@ -13,7 +13,6 @@ import (
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/experiments/topology/interchange"
-	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 	"github.com/hopbed/hopbed/reports/figure"
 )
@@ -172,25 +171,31 @@ func exportAs(c *cli.Context, s *plan.Scenario) error {
 		case exportJSON:
 			return exportTopology(w, s)
 		case exportDot:
-			return writeDot(w, t)
+			return writeDot(w, networkOf(s))
 		case exportHopbed:
-			nodes, links := spec.Imported(networkOf(t))
+			nodes, links := spec.Imported(networkOf(s))
 			for i := range nodes {
 				nodes[i].Radio = t.Nodes[i].Radio
 			}
 			return writeTopology(w, nodes, links)
 		}
-		return interchange.Write(w, format, networkOf(t))
+		return interchange.Write(w, format, networkOf(s))
 	})
 }
 
 // networkOf is a topology as other tools know one: its links that carry something,
 // by what is known of either direction's full data frames.
-func networkOf(t *topology.Topology) *interchange.Network {
+func networkOf(s *plan.Scenario) *interchange.Network {
+	t := s.Topology
 	n := &interchange.Network{}
-	placed := slices.ContainsFunc(t.Nodes, func(k topology.Node) bool { return k.Position != wifi.Position{} })
-	for _, k := range t.Nodes {
-		n.Nodes = append(n.Nodes, interchange.Node{Name: k.Name, ID: k.Name, X: float64(k.Position.X), Y: float64(k.Position.Y), Placed: placed && k.Radio})
+	listed := s.Config().Topology.AllNodes()
+	generated := 0
+	if g := s.Config().Topology.Generate; g != nil {
+		generated = g.Nodes
+	}
+	for i, k := range t.Nodes {
+		n.Nodes = append(n.Nodes, interchange.Node{Name: k.Name, ID: k.Name, X: float64(k.Position.X), Y: float64(k.Position.Y),
+			Placed: i < generated || listed[i].At != nil})
 	}
 	at := map[[2]int]float64{}
 	for _, l := range t.Links {
@@ -216,8 +221,7 @@ const worthWriting = 0.001
 
 // writeDot writes the links for Graphviz: an undirected graph whose edges have the
 // ETX as their weight's inverse and both deliveries as a label.
-func writeDot(w io.Writer, t *topology.Topology) error {
-	n := networkOf(t)
+func writeDot(w io.Writer, n *interchange.Network) error {
 	var b strings.Builder
 	b.WriteString("graph network {\n  node [shape=circle];\n")
 	for _, k := range n.Nodes {
@@ -240,7 +244,7 @@ func writeDot(w io.Writer, t *topology.Topology) error {
 func drawTopology(c *cli.Context, s *plan.Scenario) error {
 	t := s.Topology
 	m := figure.Map{Caption: "Lines: links that may carry a route, wide ones delivering more (the mean of both directions, of full data frames). Grey: other links that deliver at least 10 %."}
-	n := networkOf(t)
+	n := networkOf(s)
 	usable := map[[2]int]bool{}
 	for _, l := range t.Links {
 		usable[[2]int{min(l.From, l.To), max(l.From, l.To)}] = usable[[2]int{min(l.From, l.To), max(l.From, l.To)}] || l.Usable
@@ -257,7 +261,7 @@ func drawTopology(c *cli.Context, s *plan.Scenario) error {
 		p := &t.Pipes[i]
 		m.Wires = append(m.Wires, figure.MapWire{A: p.Ends[0], B: p.Ends[1], Setting: topology.DescribeDirection(&p.Config[0])})
 	}
-	if !known {
+	if !known || c.Bool("spread") {
 		links := slices.Clone(m.Links)
 		for _, w := range m.Wires {
 			links = append(links, figure.MapLink{A: w.A, B: w.B, Delivery: 1})

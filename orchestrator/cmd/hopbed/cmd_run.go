@@ -130,6 +130,11 @@ func runAction(c *cli.Context, stderr *os.File) (err error) {
 	for _, w := range p.Warnings() {
 		obs.Warn(w)
 	}
+	if o.lab != nil {
+		for _, w := range site.Warnings(p) {
+			obs.Warn(w)
+		}
+	}
 	sums, err := run.ExecuteAll(ctx, run.Options{
 		Plan: p, Store: st, Observe: obs, Resume: c.Bool("resume"), Files: files, Version: version(), Host: hostFacts(),
 	}, on)

@@ -2,7 +2,9 @@ package site
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hopbed/hopbed/agent/radio"
 	"github.com/hopbed/hopbed/deploy/inventory"
@@ -73,19 +75,27 @@ func Check(p *plan.Plan, inv *inventory.Inventory) ([]*inventory.Node, error) {
 	return used, nil
 }
 
-// Ignored lists what a file says of the radio that only a model has: results on
-// real nodes do not depend on it.
-func Ignored(c *spec.Config) []string {
-	var out []string
-	r := &c.Radio
-	for key, given := range map[string]bool{
-		"radio.noise": r.Noise != nil, "radio.sense": r.Sense != nil, "radio.capture": r.Capture != nil,
-		"radio.path-loss":                 r.PathLoss.Kind == spec.Disk || r.PathLoss.Exponent != nil || r.PathLoss.ReferenceLoss != nil || r.PathLoss.Shadowing != nil,
-		"the places of topology.generate": c.Topology.Generate != nil,
-	} {
-		if given {
-			out = append(out, key)
+// Warnings says what a file wants of a model, and real nodes have not: their results
+// do not depend on it.
+func Warnings(p *plan.Plan) []string {
+	given := map[string]bool{}
+	for _, r := range p.Runs {
+		c := r.Config()
+		given["radio.noise"] = given["radio.noise"] || c.Radio.Noise != nil
+		given["radio.sense"] = given["radio.sense"] || c.Radio.Sense != nil
+		given["radio.capture"] = given["radio.capture"] || c.Radio.Capture != nil
+		l := &c.Radio.PathLoss
+		given["radio.path-loss"] = given["radio.path-loss"] || l.Kind == spec.Disk || l.Exponent != nil || l.ReferenceLoss != nil || l.Shadowing != nil
+		given["topology.generate (but the number of nodes)"] = given["topology.generate (but the number of nodes)"] || c.Topology.Generate != nil
+	}
+	var keys []string
+	for _, k := range slices.Sorted(maps.Keys(given)) {
+		if given[k] {
+			keys = append(keys, k)
 		}
 	}
-	return out
+	if len(keys) == 0 {
+		return nil
+	}
+	return []string{"back end " + Name + ": of real nodes these say nothing, and are not looked at: " + strings.Join(keys, ", ")}
 }

@@ -1,0 +1,535 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/internal/procfs"
+	"github.com/hopbed/hopbed/internal/testenv"
+	"github.com/hopbed/hopbed/orchestrator/lab"
+)
+
+// hand is a chain of three radios with a server on a wire behind it.
+const hand = `hopbed: 1
+name: by-hand
+topology:
+  generate: {kind: chain, nodes: 3, spacing: 200m}
+  nodes: [{name: server, radio: false}]
+  pipes: [{ends: [n03, server], rate: 10mbit, delay: 20ms, queue: {packets: 100}}]
+radio: {path-loss: {kind: disk, range: 250m, sense-range: 550m}}
+flows: [{pairs: [{src: n01, dst: n03}], transport: tcp/cubic}]
+duration: 5s
+`
+
+// standingLab is a folder in which networks are kept standing.
+type standingLab struct {
+	t    *testing.T
+	dir  string
+	host string // as of the table hosts; "" = this one
+}
+
+func newStandingLab(t *testing.T, text string) *standingLab {
+	t.Helper()
+	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.TAP)
+	l := &standingLab{t: t, dir: t.TempDir()}
+	write(t, filepath.Join(l.dir, "f.yaml"), text)
+	return l
+}
+
+func (l *standingLab) program(args ...string) *program {
+	l.t.Helper()
+	if l.host != "" {
+		return on(l.t, l.host, l.dir, args...)
+	}
+	return start(l.t, l.dir, args...)
+}
+
+// run carries one command out.
+func (l *standingLab) run(args ...string) (status int, stdout, stderr string) {
+	l.t.Helper()
+	p := l.program(args...)
+	status = p.end()
+	return status, p.stdout.String(), p.said()
+}
+
+func (l *standingLab) must(args ...string) string {
+	l.t.Helper()
+	status, stdout, stderr := l.run(args...)
+	if status != 0 {
+		l.t.Fatalf("hopbed %s: status %d\n%s%s", strings.Join(args, " "), status, stdout, stderr)
+	}
+	return stdout
+}
+
+// refuses checks that a command fails with a status and a message.
+func (l *standingLab) refuses(status int, want string, args ...string) {
+	l.t.Helper()
+	got, stdout, stderr := l.run(args...)
+	if got != status || !strings.Contains(stderr, want) {
+		l.t.Errorf("hopbed %s: status %d, want %d with %q:\n%s%s", strings.Join(args, " "), got, status, want, stdout, stderr)
+	}
+}
+
+func (l *standingLab) status(name ...string) *lab.Status {
+	l.t.Helper()
+	var s lab.Status
+	if err := json.Unmarshal([]byte(l.must(append([]string{"status", "--json"}, name...)...)), &s); err != nil {
+		l.t.Fatal(err)
+	}
+	return &s
+}
+
+// gone fails if something of the lab is left but its logs.
+func (l *standingLab) gone(spaces map[string]bool) {
+	l.t.Helper()
+	p := &program{t: l.t, dir: l.dir}
+	p.leavesNothing("f.yaml")
+	for _, f := range list(l.t, filepath.Join(l.dir, "state", "hopbed", "labs")) {
+		if !strings.HasSuffix(f, ".log") {
+			l.t.Errorf("%s is left", f)
+		}
+	}
+	for pid := range tenants(l.t, spaces) {
+		l.t.Errorf("process %d (%s) is left in a node", pid, procfs.Name(pid))
+	}
+}
+
+// spaces are the namespaces of the nodes.
+func (l *standingLab) spaces(name ...string) map[string]bool {
+	l.t.Helper()
+	out := map[string]bool{}
+	for _, n := range l.status(name...).Nodes {
+		ns := strings.TrimSpace(l.must(append(labOf(name), n.Name, "readlink", "/proc/self/ns/net")...))
+		if !strings.HasPrefix(ns, "net:[") {
+			l.t.Fatalf("node %s is in %q", n.Name, ns)
+		}
+		out[ns] = true
+	}
+	return out
+}
+
+func labOf(name []string) []string {
+	if len(name) > 0 {
+		return []string{"exec", "--lab", name[0]}
+	}
+	return []string{"exec"}
+}
+
+func tenants(t *testing.T, spaces map[string]bool) map[int]string {
+	t.Helper()
+	pids, err := procfs.PIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[int]string{}
+	for _, pid := range pids {
+		if ns, err := procfs.NetNS(pid); err == nil && spaces[ns] && procfs.Running(pid) {
+			out[pid] = procfs.Name(pid)
+		}
+	}
+	return out
+}
+
+var pingFigures = regexp.MustCompile(`(\d+) packets transmitted, (\d+) received.*\n(?:rtt min/avg/max/mdev = ([\d.]+)/)?`)
+
+// ping returns the share that was lost and the shortest round trip.
+func (l *standingLab) ping(from, to string, args ...string) (lost float64, least time.Duration) {
+	l.t.Helper()
+	_, stdout, stderr := l.run(append([]string{"exec", from, "ping", to}, args...)...)
+	m := pingFigures.FindStringSubmatch(stdout)
+	if m == nil {
+		l.t.Fatalf("ping said nothing of use:\n%s%s", stdout, stderr)
+	}
+	sent, _ := strconv.ParseFloat(m[1], 64)
+	got, _ := strconv.ParseFloat(m[2], 64)
+	ms, _ := strconv.ParseFloat(m[3], 64)
+	return 1 - got/sent, time.Duration(ms * float64(time.Millisecond))
+}
+
+// The main job: up, programs in nodes with names, pipes and exit statuses, links
+// that change, down; and nothing is left.
+func TestANetworkByHand(t *testing.T) {
+	testenv.Need(t, testenv.Program("ping"))
+	l := newStandingLab(t, hand)
+	says(t, l.must("up", "f.yaml"), "lab by-hand of f.yaml stands: 4 nodes", "10.77.0.4", "hopbed down")
+	spaces := l.spaces()
+	if len(spaces) != 4 {
+		t.Fatalf("namespaces: %v", spaces)
+	}
+	least := func(want time.Duration) {
+		t.Helper()
+		if lost, rtt := l.ping("n01", "server", "-c", "4", "-i", "0.2"); lost != 0 || rtt < want || rtt > want+30*time.Millisecond {
+			t.Errorf("a round trip of %v, %v lost; want %v and the radio's share", rtt, lost, want)
+		}
+	}
+	least(40 * time.Millisecond)
+	says(t, l.must("set", "n03:server", "delay=70ms"), "n03:server: delay is 70ms, was 20ms")
+	least(90 * time.Millisecond)
+	l.must("set", "n03-server", "delay=0ms", "loss=30%")
+	// Both directions lose 30 %: 51 % of the round trips. Of 300 the share lies within
+	// 0.12 of it in all but one of 100,000 tests.
+	if lost, _ := l.ping("n03", "server", "-c", "300", "-i", "0.01", "-W", "1"); lost < 0.39 || lost > 0.63 {
+		t.Errorf("%.2f of the round trips were lost, want 0.51", lost)
+	}
+	l.must("set", "n03-server", "loss=0%")
+	l.must("set", "n01-n02", "up=false")
+	if lost, _ := l.ping("n01", "n02", "-c", "2", "-W", "1"); lost != 1 {
+		t.Errorf("a link that is down lost %v", lost)
+	}
+	l.must("set", "n01-n02", "up=true")
+	l.must("set", "n02", "up=false")
+	if lost, _ := l.ping("n03", "n02", "-c", "2", "-W", "1"); lost != 1 {
+		t.Errorf("a node that is off lost %v", lost)
+	}
+	l.must("set", "n02", "up=true")
+	if lost, _ := l.ping("n01", "n03", "-c", "3", "-i", "0.2"); lost != 0 {
+		t.Errorf("%v lost after everything is up again", lost)
+	}
+
+	l.refuses(1, `did you mean "delay"?`, "set", "n03-server", "dealy=3ms")
+	l.refuses(1, "n01-n99", "set", "n03-server", "n01-n99", "delay=3ms")
+	l.refuses(1, "cannot be changed while the network stands", "set", "n01", "radio.tx-power=3dBm")
+	l.refuses(2, "KEY=VALUE", "set", "n01-n02")
+	l.refuses(1, "stands already", "up", "f.yaml")
+	if s := l.status(); s.Wires[0].Text != "10mbit, no delay, queue 100 packets" || s.RadioLinks == 0 || !s.Routes || s.Unnamed != "" {
+		t.Errorf("%+v", s)
+	}
+	if b, err := os.ReadFile(filepath.Join(l.dir, "state", "hopbed", "labs", "by-hand.log")); err != nil || !strings.Contains(string(b), "set n03:server delay: 70ms, was 20ms") {
+		t.Errorf("the log: %v\n%s", err, b)
+	}
+	says(t, l.must("down"), "lab by-hand is down: 4 nodes gone")
+	l.gone(spaces)
+	l.refuses(125, "no lab stands", "exec", "n01", "true")
+	l.refuses(1, "no lab stands", "down")
+}
+
+// What a program in a node is given, and what becomes of its end.
+func TestProgramsInNodes(t *testing.T) {
+	l := newStandingLab(t, hand)
+	l.must("up", "f.yaml", "--name", "x")
+	// No shell reads the arguments.
+	hostile := `$(touch /tmp/no); "'*\ é` + "\n"
+	if got := l.must("exec", "n02", "printf", "%s|%s", hostile, "-c"); got != hostile+"|-c" {
+		t.Errorf("arguments became %q", got)
+	}
+	if got := l.must("exec", "--lab=x", "n02", "sh", "-c", "hostname; echo $HOPBED_NODE $HOPBED_LAB; ls /sys/class/net; cat f.yaml | head -1; echo ${HOPBED_PART-none}"); got != "n02\nn02 x\nlo\nwlan0\nhopbed: 1\nnone\n" {
+		t.Errorf("it sees %q", got)
+	}
+	input := bytes.Repeat([]byte("0123456789"), 500_000)
+	p := prepare(t, l.dir, "exec", "n01", "sha256sum")
+	p.cmd.Stdin = bytes.NewReader(input)
+	p.launch()
+	if code := p.end(); code != 0 || !strings.HasPrefix(p.stdout.String(), fmt.Sprintf("%x ", sha256.Sum256(input))) {
+		t.Errorf("status %d: %s%s", code, p.stdout.String(), p.said())
+	}
+	l.refuses(7, "", "exec", "n01", "sh", "-c", "exit 7")
+	l.refuses(128+9, "", "exec", "n01", "sh", "-c", "kill -9 $$")
+	l.refuses(127, "nosuch", "exec", "n01", "nosuch")
+	l.refuses(126, "permission denied", "exec", "n01", "./f.yaml")
+	l.refuses(125, `no node "n04"`, "exec", "n04", "true")
+	l.refuses(125, `no lab "y"`, "exec", "--lab", "y", "n01", "true")
+	l.refuses(2, "in which node", "exec")
+	l.refuses(2, "no option of hopbed exec", "exec", "-x", "n01")
+
+	// Signals are the program's.
+	p = start(t, l.dir, "exec", "n01", "sh", "-c", `trap 'exit 5' TERM; echo ready >&2; while :; do sleep 0.05; done`)
+	p.await("ready", 1)
+	p.signal(syscall.SIGTERM)
+	if code := p.end(); code != 5 {
+		t.Errorf("status %d after SIGTERM:\n%s", code, p.said())
+	}
+	// A client that is killed takes its program along.
+	p = start(t, l.dir, "exec", "n01", "sh", "-c", "echo ready >&2; exec sleep 1000")
+	p.await("ready", 1)
+	p.signal(syscall.SIGKILL)
+	p.end()
+	for i := 0; ; i++ {
+		running := l.status().Nodes[0].Processes
+		if len(running) == 0 {
+			break
+		}
+		if i == 50 {
+			t.Fatalf("still there: %v", running)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	// One that is left in the background stays until the lab goes, and is named.
+	l.must("exec", "n01", "sh", "-c", "env -i setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
+	spaces := l.spaces()
+	says(t, l.must("down", "x"), "ended with it: sleep (", "on n01")
+	l.gone(spaces)
+}
+
+// A keeper that is killed takes everything along, also what has left its session
+// and its environment behind; the next command says so, once.
+func TestAKilledKeeperLeavesNothing(t *testing.T) {
+	l := newStandingLab(t, hand)
+	l.must("up", "f.yaml")
+	l.must("up", "f.yaml", "--name", "other")
+	spaces := l.spaces("by-hand")
+	l.must("exec", "--lab", "by-hand", "n02", "sh", "-c", "env -i setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
+	p := start(t, l.dir, "exec", "--lab", "by-hand", "n01", "sh", "-c", "echo ready >&2; sleep 1000")
+	p.await("ready", 1)
+	if err := syscall.Kill(l.status("by-hand").PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(); code != 125 || !strings.Contains(p.said(), "went down meanwhile") {
+		t.Errorf("its client: status %d\n%s", code, p.said())
+	}
+	for i := 0; len(tenants(t, spaces)) > 0; i++ {
+		if i == 100 {
+			t.Fatalf("left in the nodes: %v", tenants(t, spaces))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // the guardian leaves word
+	l.refuses(125, "its keeper was killed, and everything of it was removed", "exec", "--lab", "by-hand", "n01", "true")
+	l.refuses(1, `no lab "by-hand"`, "set", "--lab", "by-hand", "n01", "up=false")
+	l.must("exec", "n01", "true") // the other one
+	says(t, l.must("down", "--all"), "lab other is down")
+	l.gone(spaces)
+}
+
+// A lab of which a part ends by itself goes down as a whole, and says why.
+func TestALabThatLosesANode(t *testing.T) {
+	l := newStandingLab(t, hand)
+	l.must("up", "f.yaml")
+	spaces := l.spaces()
+	for pid, name := range tenants(t, spaces) {
+		if name == "hopbed-agent" || strings.HasPrefix(name, "exe") {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	for i := 0; len(tenants(t, spaces)) > 0 && i < 100; i++ {
+		time.Sleep(100 * time.Millisecond)
+	}
+	var status int
+	var said string
+	for i := 0; i < 50; i++ { // it says why when everything is gone
+		if status, _, said = l.run("exec", "n01", "true"); strings.Contains(said, "is no more") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if status != 125 || !strings.Contains(said, "the agent") || !strings.Contains(said, "ended unexpectedly") {
+		t.Errorf("status %d: %s", status, said)
+	}
+	l.gone(spaces)
+}
+
+// In the foreground, Ctrl-C takes the network down.
+func TestUpInTheForeground(t *testing.T) {
+	l := newStandingLab(t, hand)
+	p := start(t, l.dir, "up", "f.yaml", "--foreground")
+	p.await("the lab is ready", 1)
+	l.must("exec", "n01", "true")
+	p.signal(syscall.SIGINT)
+	if code := p.end(); code != 0 && code != exitInterrupted {
+		t.Errorf("status %d:\n%s", code, p.said())
+	}
+	l.gone(nil)
+}
+
+// What cannot come up says why, and leaves nothing.
+func TestUpThatFails(t *testing.T) {
+	l := newStandingLab(t, hand)
+	l.refuses(1, `did you mean "nodes"?`, "up", "f.yaml", "--set", "topology.generate.nods=3")
+	l.refuses(2, "--repetition 2", "up", "f.yaml", "--repetition", "2")
+	l.refuses(2, "cannot be named", "up", "f.yaml", "--name", "../x")
+	l.refuses(1, "no-such.yaml", "up", "no-such.yaml")
+	l.host = "without TAP"
+	l.refuses(1, "modprobe tun", "up", "f.yaml")
+	l.host = ""
+	// Interrupted at some moment: before it listens to signals it just ends.
+	p := start(t, l.dir, "up", "f.yaml")
+	p.signal(syscall.SIGINT) // wherever it is
+	switch code := p.end(); code {
+	case exitOK:
+		l.must("down")
+	case exitInterrupted, -1:
+	default:
+		t.Errorf("status %d: %s", code, p.said())
+	}
+	for wait := 0; wait <= 300; wait += 100 {
+		p := start(t, l.dir, "up", "f.yaml")
+		time.Sleep(time.Duration(wait) * time.Millisecond)
+		p.signal(syscall.SIGTERM)
+		if code := p.end(); code == exitOK {
+			l.must("down")
+		} else if code != exitInterrupted && code != -1 {
+			t.Errorf("after %d ms: status %d: %s", wait, code, p.said())
+		}
+		l.gone(nil)
+	}
+}
+
+// Without root, where the host lets users make user namespaces and open the
+// device: names, terminals and settings are the same.
+func TestANetworkByHandWithoutRoot(t *testing.T) {
+	testenv.Need(t, testenv.UserNS, testenv.Program("ping"))
+	l := newStandingLab(t, hand)
+	for _, p := range []string{l.dir, filepath.Join(l.dir, "f.yaml")} {
+		if err := os.Chown(p, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Dir(l.dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.host = "nobody"
+	says(t, l.must("up", "f.yaml"), "without root")
+	if lost, rtt := l.ping("n01", "server", "-c", "3", "-i", "0.3"); lost != 0 || rtt < 40*time.Millisecond {
+		t.Errorf("%v lost, a round trip of %v", lost, rtt)
+	}
+	says(t, l.must("set", "n03-server", "delay=50ms"), "delay is 50ms, was 20ms")
+	if _, rtt := l.ping("n01", "server", "-c", "3", "-i", "0.3"); rtt < 100*time.Millisecond {
+		t.Errorf("a round trip of %v", rtt)
+	}
+	if got := l.must("exec", "n02", "sh", "-c", "hostname; echo $HOPBED_NODE"); got != "n02\nn02\n" {
+		t.Errorf("it sees %q", got)
+	}
+	spaces := l.spaces()
+	l.must("exec", "n02", "sh", "-c", "env -i setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
+	// Another user's command does not find it, and is not heard.
+	l.host = ""
+	if status, _, said := l.run("exec", "n01", "true"); status != 125 {
+		t.Errorf("root in the user's folder: status %d: %s", status, said)
+	}
+	l.host = "nobody"
+	for _, m := range (&program{t: t, dir: l.dir}).family() {
+		if m.part == keeperPart { // the one in the user namespace dies with it
+			if err := syscall.Kill(m.pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+	}
+	for i := 0; len(tenants(t, spaces)) > 0; i++ {
+		if i == 100 {
+			t.Fatalf("left in the nodes: %v", tenants(t, spaces))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	time.Sleep(200 * time.Millisecond)
+	l.refuses(1, "everything of it was removed", "down")
+	l.must("up", "f.yaml")
+	spaces = l.spaces()
+	l.must("down")
+	l.gone(spaces)
+}
+
+// A shell in a node: a terminal of its own with the user's size, Ctrl-C for what
+// runs in it, and its exit status.
+func TestAShellInANode(t *testing.T) {
+	l := newStandingLab(t, hand)
+	l.must("up", "f.yaml")
+	master, slave := terminal(t)
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 33, Col: 77}); err != nil {
+		t.Fatal(err)
+	}
+	p := prepare(t, l.dir, "exec", "n02")
+	p.cmd.Env = append(p.cmd.Env, "SHELL=/bin/sh", "PS1=> ", "ENV=")
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	before, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	shown := make(chan string, 100)
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := master.Read(b)
+			if err != nil {
+				close(shown)
+				return
+			}
+			shown <- string(b[:n])
+		}
+	}()
+	all := ""
+	await := func(text string) {
+		t.Helper()
+		limit := time.After(20 * time.Second)
+		for !strings.Contains(all, text) {
+			select {
+			case s := <-shown:
+				all += s
+			case <-limit:
+				t.Fatalf("the terminal does not show %q:\n%s", text, all)
+			}
+		}
+		_, all, _ = strings.Cut(all, text)
+	}
+	typed := func(s string) {
+		t.Helper()
+		if _, err := master.WriteString(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await("> ")
+	typed("echo $(stty size) $(hostname) $(tty | cut -c1-9)\n")
+	await("33 77 n02 /dev/pts/")
+	if err := unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 20, Col: 50}); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGWINCH)
+	time.Sleep(100 * time.Millisecond)
+	typed("stty size\n")
+	await("20 50")
+	typed("sleep 1000; echo status $?\n")
+	await("$?\r\n")
+	time.Sleep(200 * time.Millisecond)
+	typed("\x03")
+	await("> ")
+	typed("exit 9\n")
+	if err := p.cmd.Wait(); err == nil || p.cmd.ProcessState.ExitCode() != 9 {
+		t.Errorf("%v\n%s", p.cmd.ProcessState, all)
+	}
+	after, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	if err != nil || *after != *before {
+		t.Errorf("the terminal is not as it was: %v\n%+v\n%+v", err, before, after)
+	}
+	l.must("down")
+	l.gone(nil)
+}
+
+func terminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetUint32(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { slave.Close() })
+	return master, slave
+}

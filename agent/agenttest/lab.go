@@ -316,6 +316,19 @@ func (l *Lab) Stray() int {
 	return l.hub.stray
 }
 
+// Borrowed is the queue board of a node as an agent gets it that did not inherit
+// it: from this process. other is its configuration.
+func (l *Lab) Borrowed(node int, other *proto.Board) *proto.Board {
+	l.t.Helper()
+	files, err := l.board.NodeFiles(node)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	b := *other
+	b.PID, b.MemFD, b.EventFD = os.Getpid(), int(files[0].Fd()), int(files[1].Fd())
+	return &b
+}
+
 // Start starts every node with one epoch, 300 ms from now, and returns it.
 func (l *Lab) Start(warmup, end vtime.Time) (epochNS int64) {
 	l.t.Helper()

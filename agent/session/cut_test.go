@@ -63,8 +63,7 @@ func newWired(t *testing.T) *wired {
 		w.controller.run("ip", strings.Fields(line)...)
 	}
 	w.run("ip", "neigh", "del", "192.0.2.1", "dev", "eth0")
-	srv := sshtest.Start(t, sshtest.Options{NetNS: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.ns.Fd()), Listen: netip.MustParseAddrPort("192.0.2.7:22"),
-		Config: []string{"SetEnv HOME=" + t.TempDir()}}) // the user's shell may run anything first
+	srv := sshtest.Start(t, sshtest.Options{NetNS: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), w.ns.Fd()), Listen: netip.MustParseAddrPort("192.0.2.7:22")})
 	// As a node has it: the program under its own name.
 	self, err := os.Executable()
 	if err != nil {

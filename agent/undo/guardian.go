@@ -254,7 +254,10 @@ func NewWorker(journal string) (*Worker, error) {
 	w := &Worker{socket: os.NewFile(guardianFD, "guardian"), lost: make(chan struct{})}
 	if journal != "" {
 		unix.CloseOnExec(journalFD)
-		w.journal = Inherit(os.NewFile(journalFD, journal), journal)
+		var err error
+		if w.journal, err = Inherit(os.NewFile(journalFD, journal), journal); err != nil {
+			return nil, err
+		}
 	}
 	go func() {
 		defer close(w.lost)

@@ -25,6 +25,10 @@ import (
 type Journal struct {
 	file *os.File
 	path string
+	// empty is the length without records, 0 = unknown; open is how many of this
+	// process's are not done.
+	empty int64
+	open  int
 }
 
 // header is the first line of a journal: whose it is and where it may be carried
@@ -169,8 +173,14 @@ func lock(f *os.File) error {
 }
 
 // Inherit is the journal that a parent process has created and passed on as an
-// open file.
-func Inherit(f *os.File, path string) *Journal { return &Journal{file: f, path: path} }
+// open file; nothing has been recorded yet.
+func Inherit(f *os.File, path string) (*Journal, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, noJournal(path, err)
+	}
+	return &Journal{file: f, path: path, empty: st.Size()}, nil
+}
 
 // File is the journal's open file, Path its name.
 func (j *Journal) File() *os.File { return j.file }
@@ -183,11 +193,18 @@ func (j *Journal) Push(id uint64, r Record) error {
 	if err := j.write(entry{ID: id, Record: &r}, true); err != nil {
 		return noJournal(j.path, err)
 	}
+	j.open++
 	return nil
 }
 
-// Done notes that a record was carried out.
-func (j *Journal) Done(id uint64) error { return j.write(entry{ID: id, Done: true}, false) }
+// Done notes that a record was carried out. After the last one the file is as it
+// was in the beginning: an agent may carry out thousands of runs.
+func (j *Journal) Done(id uint64) error {
+	if j.open--; j.open == 0 && j.empty > 0 {
+		return j.file.Truncate(j.empty)
+	}
+	return j.write(entry{ID: id, Done: true}, false)
+}
 
 func (j *Journal) write(v any, durable bool) error {
 	line, err := json.Marshal(v)

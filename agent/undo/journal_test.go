@@ -71,6 +71,42 @@ func TestJournalIsReplayed(t *testing.T) {
 	}
 }
 
+// However many runs an agent carries out, its journal does not grow.
+func TestJournalDoesNotGrow(t *testing.T) {
+	j, err := Create(filepath.Join(t.TempDir(), "undo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Remove()
+	w, err := Inherit(j.File(), j.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func() int64 {
+		st, err := os.Stat(j.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Size()
+	}
+	var done []string
+	s, before := NewStack(notes(&done, new(bool)), nil, w), size()
+	for range 3 {
+		for range 5 {
+			if err := s.Push(New("note", "it", "x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if size() == before {
+			t.Fatal("nothing was written")
+		}
+		s.Revert(t.Context())
+		if size() != before {
+			t.Errorf("the journal has %d bytes, %d before", size(), before)
+		}
+	}
+}
+
 // A record that fails stays in the file, and only it.
 func TestReplayThatFailsIsTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "undo")

@@ -102,7 +102,7 @@ func replay(ctx context.Context, path string, t Table) *Replayed {
 	if st, err = f.Stat(); err == nil && st.Sys().(*syscall.Stat_t).Nlink == 0 {
 		return nil
 	}
-	j := Inherit(f, path)
+	j := &Journal{file: f, path: path}
 	h, items, err := load(f)
 	if err == nil {
 		err = j.repair()

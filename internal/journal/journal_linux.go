@@ -20,10 +20,6 @@ import (
 	"github.com/hopbed/hopbed/internal/procfs"
 )
 
-// TagVariable is the environment variable that carries the ownership tag into
-// every process of a campaign.
-const TagVariable = "HOPBED_TAG"
-
 // Kinds with a meaning of their own. Every other kind announces a process of
 // that sort ("agent", "emulator"), which carries the tag in its environment.
 const (

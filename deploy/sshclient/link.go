@@ -193,7 +193,7 @@ func (d *dialer) attempt(ctx context.Context, h *hop, via *link) (l *link, again
 		conn.Close()
 		// Who was asked for a passphrase may have taken longer than the server waits.
 		dropped := conn.reads.Load() == 0 || a.asked && a.broken == nil && len(a.notes) == 0
-		return nil, dropped && v.err == nil, h.handshake(ctx, clock, conn, v, a, err)
+		return nil, dropped && v.err == nil && clock.ctx.Err() == nil, h.handshake(ctx, clock, conn, v, a, err)
 	}
 	return newLink(h, &d.o, conn, ssh.NewClient(c, chans, reqs)), false, nil
 }

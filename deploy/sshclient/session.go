@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -144,7 +145,7 @@ func (c *client) start(ctx context.Context, stderr io.Writer, argv []string) (*p
 }
 
 func (c *client) open(command, program string, stderr io.Writer, free func()) (*process, error) {
-	s, err := c.link.ssh.NewSession()
+	s, err := c.session()
 	if err != nil {
 		return nil, c.refused(err)
 	}
@@ -178,6 +179,23 @@ func (c *client) open(command, program string, stderr io.Writer, free func()) (*
 		close(p.ended)
 	}()
 	return p, nil
+}
+
+// session opens one. A server that has as many as it allows may just be about to
+// forget one that has ended.
+func (c *client) session() (*ssh.Session, error) {
+	for try := time.Duration(1); ; try++ {
+		s, err := c.link.ssh.NewSession()
+		var open *ssh.OpenChannelError
+		if err == nil || !errors.As(err, &open) || open.Reason == ssh.Prohibited || try > 5 {
+			return s, err
+		}
+		select {
+		case <-time.After(try * 50 * time.Millisecond):
+		case <-c.link.done:
+			return nil, c.link.error()
+		}
+	}
 }
 
 // refused says why no session can be opened.

@@ -229,14 +229,7 @@ func TestPush(t *testing.T) {
 				t.Errorf("the second time: %+v, %v, %v", p, err, err2)
 			}
 			// A file that was damaged is replaced, a running one as well.
-			file, err := os.OpenFile(p.Path, os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := file.WriteAt([]byte{0xff}, b.Size/2); err != nil {
-				t.Fatal(err)
-			}
-			file.Close()
+			damage(t, p.Path, b.Size/2)
 			if p, err = Push(ctx, h, n, f, b); err != nil || !p.Uploaded {
 				t.Errorf("a damaged agent: %+v, %v", p, err)
 			}
@@ -245,6 +238,24 @@ func TestPush(t *testing.T) {
 				t.Errorf("a program for another processor: %v", err)
 			}
 		})
+	}
+}
+
+// damage turns one bit of a file over.
+func damage(t *testing.T, path string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var one [1]byte
+	if _, err := f.ReadAt(one[:], at); err != nil {
+		t.Fatal(err)
+	}
+	one[0] ^= 1
+	if _, err := f.WriteAt(one[:], at); err != nil {
+		t.Fatal(err)
 	}
 }
 

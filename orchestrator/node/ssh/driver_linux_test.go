@@ -30,9 +30,7 @@ func TestConformance(t *testing.T) {
 func TestAgentsOnNodes(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	// A login script that prints, as on many a lab's nodes.
-	home := t.TempDir()
-	sshtest.Write(t, filepath.Join(home, ".bashrc"), "echo Welcome to the lab\necho -n 'no newline'\n")
-	l := newLab(t, sshtest.Options{Config: []string{"SetEnv HOME=" + home}})
+	l := newLab(t, sshtest.Options{Config: []string{`ForceCommand echo Welcome to the lab; printf 'no newline'; exec sh -c "$SSH_ORIGINAL_COMMAND"`}})
 	d := l.driver(t, Options{Env: []string{"WITH=a b'c"}})
 	hs := l.start(t, d, "who", 3)
 	for _, h := range hs {

@@ -251,8 +251,7 @@ func (d *Driver) prepare(ctx context.Context) (argv []string, known string, err 
 	}
 	argv, err = sshd.Prepare(ctx, sshd.Options{
 		Dir: d.opt.Dir, Listen: address, HostKeys: []string{hostKey}, Authorized: []string{strings.TrimSpace(string(login))},
-		// A login shell reads its user's files, which are for people and may take seconds.
-		Config: []string{`SetEnv "HOME=` + d.opt.Dir + `"`, "AllowUsers root", "DisableForwarding yes", "PermitTTY no", "PermitUserEnvironment no", "MaxSessions 20", "LogLevel ERROR"},
+		Config: []string{"AllowUsers root", "DisableForwarding yes", "PermitTTY no", "PermitUserEnvironment no", "MaxSessions 20", "LogLevel ERROR"},
 	})
 	if err != nil {
 		return fail(err)

@@ -29,7 +29,7 @@ func (f *Fixed) Error() string {
 // has them.
 var (
 	fixedWire = map[string]string{
-		"ends": "it is what the link is", "interfaces": "the interfaces exist by their names", "reverse": "a direction is named by its nodes, from:to",
+		"ends": "it is what the link is", "interfaces": "the interfaces exist by their names", "emulator": "it is what the link is made of", "reverse": "a direction is named by its nodes, from:to",
 		"overhead": "packets that wait are counted with it", "trace": "a trace begins with the network", "schedule": "its moments count from the begin of a run",
 	}
 	fixedRadio = map[string]string{

@@ -31,6 +31,8 @@ type Network interface {
 	Failed() <-chan struct{}
 	Err() error
 	Priority() string
+	// Health is what the medium last said of how well it keeps time; nil: nothing yet.
+	Health() *emulator.Health
 	// Close removes it with every process in its namespaces.
 	Close(ctx context.Context) error
 }

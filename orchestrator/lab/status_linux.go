@@ -132,6 +132,9 @@ func (k *Keeper) Status() *Status {
 	st := &Status{Entry: k.opt.Entry, Log: k.opt.Log, RadioLinks: len(t.Links), Routes: k.opt.Routes, IPv6: k.opt.IPv6, Rootless: k.opt.Rootless,
 		Priority: k.opt.Network.Priority(), Unnamed: k.plain}
 	st.Alive = true
+	if h := k.opt.Network.Health(); h != nil && h.Lateness.Events > 0 {
+		st.Late = &h.Lateness.P99
+	}
 	running := k.tenants()
 	for i, n := range k.nodes {
 		out := NodeStatus{Name: n.Name, Addr: n.Addr, Interfaces: n.Interfaces, Up: s.nodes[i].up, Processes: running[n.Name]}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 // protocol is the version of the messages; keeper and client are normally the same
@@ -88,6 +90,8 @@ type Status struct {
 	IPv6       bool         `json:"ipv6"`
 	Rootless   bool         `json:"rootless"`
 	Priority   string       `json:"priority"` // of the emulator
+	// Late is the 99th percentile of its lateness since it came up; nil: not known yet.
+	Late *vtime.Duration `json:"late_p99_ns,omitempty"`
 	// Unnamed is why names of nodes are not known inside, empty if they are.
 	Unnamed string `json:"unnamed,omitempty"`
 }

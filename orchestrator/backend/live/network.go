@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/netem/emulator"
@@ -96,6 +97,10 @@ func (n *Network) Set(ctx context.Context, s emulator.Set) error {
 // Priority is what the emulator got of the host.
 func (n *Network) Priority() string { return n.r.fabric.(*standing).emu.Ready().Priority }
 
+// Health is what the emulator last said of itself, about a second ago; nil before
+// it has said anything.
+func (n *Network) Health() *emulator.Health { return n.r.fabric.(*standing).health.Load() }
+
 // Failed is closed when an agent or the emulator has ended by itself: the network
 // is no longer what it was. Err then says which.
 func (n *Network) Failed() <-chan struct{} { return n.r.gather.failed }
@@ -114,13 +119,14 @@ func (n *Network) Close(ctx context.Context) error {
 // standing is the fabric of a network that is kept standing.
 type standing struct {
 	*emulated
-	o Standing
+	o      Standing
+	health atomic.Pointer[emulator.Health]
 }
 
 func (f *standing) start(ctx context.Context, r *session) error {
 	cfg := emulatorConfig(f.s, r.handles)
 	cfg.IPv6, cfg.Changes = f.o.IPv6, nil
-	return f.launch(ctx, r, cfg, emulator.Options{Board: f.board, Env: f.b.opt.Env, Journal: f.b.opt.Journal})
+	return f.launch(ctx, r, cfg, emulator.Options{Board: f.board, Env: f.b.opt.Env, Journal: f.b.opt.Journal, OnHealth: func(h emulator.Health) { f.health.Store(&h) }})
 }
 
 func (f *standing) order(i int, flows []proto.Flow) (*proto.Configure, error) {

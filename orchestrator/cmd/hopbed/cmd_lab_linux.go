@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/orchestrator/lab"
 )
 
@@ -255,7 +256,7 @@ func printLab(w io.Writer, s *lab.Status, fresh bool) error {
 		fmt.Fprintf(w, "\nnames of nodes are not known in nodes, use addresses: %s\n", clean(s.Unnamed))
 	}
 	if !fresh {
-		fmt.Fprintf(w, "\nlog: %s\n", clean(s.Log))
+		fmt.Fprintf(w, "\n%slog: %s\n", lateness(s), clean(s.Log))
 		return nil
 	}
 	a, b := s.Nodes[0].Name, s.Nodes[len(s.Nodes)-1].Name
@@ -274,6 +275,21 @@ func count(n int, what string) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
+}
+
+// lateness says how well the medium keeps time, by the bounds of runs.
+func lateness(s *lab.Status) string {
+	if s.Late == nil {
+		return ""
+	}
+	what := "what is measured here stands on firm ground"
+	switch {
+	case *s.Late > emulator.WarnP99:
+		what = "the host is too busy: delays and rates measured here are the host's as well"
+	case *s.Late > emulator.ValidP99:
+		what = "the host is busy: take what is measured here with care"
+	}
+	return fmt.Sprintf("lateness of the medium: 99%% of its events at most %v: %s\n", s.Late.Std().Round(time.Microsecond), what)
 }
 
 func exampleLink(s *lab.Status) string {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/internal/testenv"
+	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/lab"
 )
 
@@ -532,4 +533,20 @@ func terminal(t *testing.T) (master, slave *os.File) {
 	}
 	t.Cleanup(func() { slave.Close() })
 	return master, slave
+}
+
+// What status says of the medium's lateness follows the bounds of runs.
+func TestLatenessOfALab(t *testing.T) {
+	for late, want := range map[vtime.Duration]string{
+		80 * vtime.Microsecond:  "firm ground",
+		700 * vtime.Microsecond: "with care",
+		3 * vtime.Millisecond:   "too busy",
+	} {
+		if got := lateness(&lab.Status{Late: &late}); !strings.Contains(got, want) {
+			t.Errorf("%v: %q", late, got)
+		}
+	}
+	if got := lateness(&lab.Status{}); got != "" {
+		t.Errorf("nothing known: %q", got)
+	}
 }

@@ -128,7 +128,7 @@ func (m *machine) state() map[string]string {
 	for _, what := range []string{"addr", "link", "route show table all", "neigh show nud permanent", "rule"} {
 		text := m.run("ip", append([]string{"-j", "-d"}, strings.Fields(what)...)...)
 		text = carrier.ReplaceAllString(text, "")
-		lines := strings.Split(strings.Trim(strings.TrimSpace(text), "[]"), "},{") // the order of routes is that of the interfaces' ups
+		lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "[{"), "}]"), "},{") // in an order of the kernel's
 		slices.Sort(lines)
 		out["ip "+what] = strings.Join(lines, "},\n{")
 	}

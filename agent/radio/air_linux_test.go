@@ -19,7 +19,11 @@ import (
 func hwsimAir(t *testing.T) {
 	var records []undo.Record
 	push := func(r undo.Record) error { records = append(records, r); return nil }
-	defer func() { undoAll(t, records) }()
+	defer func() {
+		if err := undoAll(t, records); err != nil {
+			t.Errorf("undo: %v", err)
+		}
+	}()
 	for _, name := range []string{"wlan0", "wlan1"} {
 		c := meshLab()
 		c.Interface, c.RTS, c.Fragment = name, nil, nil

@@ -33,9 +33,12 @@ const (
 	wmeBSS = "1"
 )
 
-// wlanModes are the modes as wlanconfig takes them (tools/man/wlanconfig.8).
+// wlanModes are the modes as wlanconfig takes them (tools/man/wlanconfig.8), with
+// those that an interface may have been and is not made into, by the names that
+// iwconfig has for them.
 var wlanModes = map[string]string{
 	string(ModeAdhoc): "adhoc", string(ModeAhdemo): "ahdemo", string(ModeStation): "sta", string(ModeAP): "ap",
+	"monitor": "monitor", "repeater": "wds",
 }
 
 // phyModes are the standards as iwpriv mode takes and shows them.
@@ -88,6 +91,9 @@ func (d madwifi) Apply(ctx context.Context, h Host, c Config, push undo.Push) er
 		before[stateExists] = c.Interface
 		if i.Up {
 			before[stateUp] = "up"
+		}
+		if c.Mode != "" && wlanModes[before[settingMode]] == "" {
+			return c.fail(Unavailable, settingMode, string(c.Mode), fmt.Sprintf("the interface is in the mode %q, which could not be put back", before[settingMode]), "destroy it first: wlanconfig "+c.Interface+" destroy")
 		}
 	}
 	cs, err := d.changes(c, &iface)

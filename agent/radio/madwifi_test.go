@@ -84,6 +84,29 @@ func TestMadwifiConforms(t *testing.T) {
 	})
 }
 
+// An interface that sniffed sniffs again afterwards. One in ahdemo looks like one
+// in ad-hoc mode, and is made anew.
+func TestMadwifiPutsBackWhatItWas(t *testing.T) {
+	for _, mode := range []string{"monitor", "wds", "adhoc"} {
+		t.Run(mode, func(t *testing.T) {
+			radiotest.Conform(t, radiotest.Subject{
+				Driver: radio.Madwifi,
+				Configs: map[string]radio.Config{
+					"station": with(hopLab(), func(c *radio.Config) { c.Mode = radio.ModeStation }),
+					"ahdemo":  with(hopLab(), func(c *radio.Config) { c.Mode = radio.ModeAhdemo }),
+				},
+				New: func(t testing.TB) radiotest.Host {
+					d := radiotest.NewDevice()
+					d.VAPs[0] = radiotest.NewVAP("ath0", mode)
+					h := radiotest.NewMadwifiHost(t, d)
+					h.InProcess = true
+					return h
+				},
+			})
+		})
+	}
+}
+
 // The commands of the published settings, as --dry-run shows them.
 func TestMadwifiPlan(t *testing.T) {
 	steps, err := radio.Plan(hopLab())
@@ -151,7 +174,9 @@ func TestMadwifiReadbackFindsLies(t *testing.T) {
 			d := radiotest.NewDevice()
 			d.SWRetry, d.Lies = true, []string{lie}
 			d.Own[1] = radiotest.WME{AIFS: 2, LogCWMin: 3, LogCWMax: 10}
-			_, _, err := configure(t, radiotest.NewMadwifiHost(t, d), c)
+			h := radiotest.NewMadwifiHost(t, d)
+			h.InProcess = true // "none", below, runs the programs
+			_, _, err := configure(t, h, c)
 			e, ok := errors.AsType[*radio.Error](err)
 			if !ok || e.Kind != radio.NotTaken || e.Setting != setting || e.Got == e.Wanted || e.Got == "" {
 				t.Errorf("got %v, want NotTaken of %s", err, setting)

@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,9 +67,8 @@ func (d nl80211) Apply(ctx context.Context, h Host, c Config, push undo.Push) er
 	if err != nil {
 		return c.fail(Unavailable, "", "", err.Error(), "")
 	}
-	if c.Mode != "" && w.Network != "" && (w.Mode == ModeStation || w.Mode == ModeAP) {
-		return c.fail(Unavailable, settingMode, string(c.Mode), fmt.Sprintf("the interface is in the network %q as %s: another program keeps it there, and would take it back", w.Network, w.Mode),
-			"end that program for this interface (nmcli device set "+c.Interface+" managed no; systemctl stop wpa_supplicant hostapd)")
+	if err := d.restorable(&c, w); err != nil {
+		return err
 	}
 	before := d.state(w)
 	if i.Up {
@@ -81,6 +81,24 @@ func (d nl80211) Apply(ctx context.Context, h Host, c Config, push undo.Push) er
 	return c.apply(ctx, h, cs, before, push)
 }
 
+// restorable refuses to take an interface out of what it could not be put back
+// into.
+func (nl80211) restorable(c *Config, w *Wireless) error {
+	switch {
+	case c.Mode == "":
+		return nil
+	case w.Network != "" && (w.Mode == ModeStation || w.Mode == ModeAP):
+		return c.fail(Unavailable, settingMode, string(c.Mode), fmt.Sprintf("the interface is in the network %q as %s: another program keeps it there, and would take it back", w.Network, w.Mode),
+			"end that program for this interface (nmcli device set "+c.Interface+" managed no; systemctl stop wpa_supplicant hostapd)")
+	case w.Mode == ModeMesh && w.Frequency != 0:
+		return c.fail(Unavailable, settingMode, string(c.Mode), "the interface is in a mesh, whose id the kernel does not tell, so that it could not be joined again",
+			"leave it first: iw dev "+c.Interface+" mesh leave")
+	case ifTypes[w.Mode] == "" || w.Width == "other":
+		return c.fail(Unavailable, settingMode, string(c.Mode), "the interface is of a type or on a channel of a width that could not be put back", "name another interface")
+	}
+	return nil
+}
+
 // tidMaps are the TIDs of each of Config.Queues in a no-ack map (802.11-2012
 // table 9-1: user priorities 1 and 2 are BK, 0 and 3 BE, 4 and 5 VI, 6 and 7 VO).
 var tidMaps = [4]int{0x0006, 0x0009, 0x0030, 0x00c0}
@@ -88,8 +106,11 @@ var tidMaps = [4]int{0x0006, 0x0009, 0x0030, 0x00c0}
 // maxAttempts is mac80211's IEEE80211_MAX_TX_RETRY.
 const maxAttempts = 31
 
+// modeMonitor is what an interface may have been, and is not made into.
+const modeMonitor Mode = "monitor"
+
 // ifTypes are the modes as iw set type takes them.
-var ifTypes = map[Mode]string{ModeAdhoc: "ibss", ModeMesh: "mesh", ModeStation: "managed", ModeAP: "__ap"}
+var ifTypes = map[Mode]string{ModeAdhoc: "ibss", ModeMesh: "mesh", ModeStation: "managed", ModeAP: "__ap", modeMonitor: "monitor"}
 
 func (d nl80211) changes(c Config) ([]change, error) {
 	if err := c.validate(); err != nil {
@@ -113,7 +134,7 @@ func (d nl80211) changes(c Config) ([]change, error) {
 
 	if c.Mode != "" {
 		step(link("down"), "the type of an interface changes only while it is down; this also leaves any network", func(b state) [][]string {
-			return linkBack(b, link)
+			return append(linkBack(b, link), d.rejoin(b, dev)...)
 		})
 		if c.Mode != ModeAP { // hostapd makes the type itself
 			step(dev("set", "type", ifTypes[c.Mode]), "", func(b state) [][]string {
@@ -170,6 +191,19 @@ func linkBack(b state, link func(string) []string) [][]string {
 		return [][]string{link("up")}
 	}
 	return [][]string{link("down")}
+}
+
+// rejoin enters the IBSS again that an interface was in. Its basic rates and a key
+// are not told by the kernel.
+func (nl80211) rejoin(b state, dev func(...string) []string) [][]string {
+	if b[settingMode] != string(ModeAdhoc) || b[stateNetwork] == "" {
+		return nil
+	}
+	argv := dev("ibss", "join", b[stateNetwork], b[stateFrequency], b[stateWidth], "fixed-freq")
+	if b[stateBSSID] != "" {
+		argv = append(argv, b[stateBSSID])
+	}
+	return [][]string{argv}
 }
 
 // supported refuses what no cfg80211 driver lets set.
@@ -287,11 +321,16 @@ func (nl80211) phySettings(c Config, phy func(...string) []string) []change {
 
 // What Apply knows of a phy beside its settings.
 const (
-	stateShort = "+retry-short"
-	stateLong  = "+retry-long"
+	stateShort     = "+retry-short"
+	stateLong      = "+retry-long"
+	stateNetwork   = "+network"
+	stateFrequency = "+frequency"
+	stateWidth     = "+width"
+	stateBSSID     = "+bssid"
 )
 
-// join enters the network, the last thing but for what the join would reset.
+// join enters the network, the last thing but for what the join would reset. It
+// is left when the interface is taken down, for its type to be put back.
 func (d nl80211) join(c Config, dev func(...string) []string) []change {
 	f, _ := Frequency(c.Channel)
 	mhz := strconv.Itoa(f)
@@ -313,13 +352,11 @@ func (d nl80211) join(c Config, dev func(...string) []string) []change {
 		}
 		return []change{{
 			Step: Step{Argv: append(argv, basic...), Why: "the IBSS, without 802.11n and without moving to another channel", Settings: names},
-			undo: func(state) [][]string { return [][]string{dev("ibss", "leave")} },
 		}}
 	case ModeMesh:
 		argv := append(dev("mesh", "join", c.Network, "freq", mhz, "NOHT"), basic...)
 		return []change{{
 			Step: Step{Argv: append(argv, "mesh_fwding=0"), Why: "the mesh; it forwards nothing, since routes are the experiment's", Settings: names},
-			undo: func(state) [][]string { return [][]string{dev("mesh", "leave")} },
 		}}
 	case ModeStation:
 		argv := dev("connect", c.Network)
@@ -331,7 +368,6 @@ func (d nl80211) join(c Config, dev func(...string) []string) []change {
 		}
 		return []change{{
 			Step: Step{Argv: argv, Why: "the access point's network, which is open", Settings: names},
-			undo: func(state) [][]string { return [][]string{dev("disconnect")} },
 		}}
 	case ModeAP:
 		return []change{d.accessPoint(c, mhz, names)}
@@ -341,7 +377,8 @@ func (d nl80211) join(c Config, dev func(...string) []string) []change {
 
 // state is the texts of what the kernel tells.
 func (nl80211) state(w *Wireless) state {
-	s := state{settingMode: string(w.Mode)}
+	s := state{settingMode: string(w.Mode), stateNetwork: w.Network, stateBSSID: w.BSSID,
+		stateFrequency: strconv.Itoa(w.Frequency), stateWidth: cmp.Or(w.Width, "NOHT")}
 	if w.RetryShort != nil && w.RetryLong != nil {
 		s[stateShort], s[stateLong] = strconv.Itoa(*w.RetryShort), strconv.Itoa(*w.RetryLong)
 	}

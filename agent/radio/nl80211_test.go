@@ -81,6 +81,28 @@ func TestNL80211Conforms(t *testing.T) {
 	})
 }
 
+// An interface that was in an IBSS of the lab's is in it again afterwards; one
+// that sniffed sniffs.
+func TestNL80211PutsBackWhatItWas(t *testing.T) {
+	for name, state := range map[string]radio.Wireless{
+		"in an ibss": {Mode: radio.ModeAdhoc, Network: "lab", BSSID: "02:aa:00:00:00:01", Frequency: 2412, Width: "HT20"},
+		"a monitor":  {Mode: "monitor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			radiotest.Conform(t, radiotest.Subject{
+				Driver: radio.NL80211, Configs: map[string]radio.Config{"ad hoc": meshLab(), "mesh": nl80211Configs()["mesh"]},
+				New: func(t testing.TB) radiotest.Host {
+					p := radiotest.NewPhy(t)
+					p.Up = true
+					s := &p.State
+					s.Mode, s.Network, s.BSSID, s.Frequency, s.Width = state.Mode, state.Network, state.BSSID, state.Frequency, state.Width
+					return p
+				},
+			})
+		})
+	}
+}
+
 func TestNL80211Plan(t *testing.T) {
 	plans := map[string]struct {
 		c    radio.Config
@@ -192,6 +214,12 @@ func TestNL80211Refusals(t *testing.T) {
 	busy := radiotest.NewPhy(t)
 	busy.Up, busy.State.Network = true, "office"
 	unavailable("of another program", busy, meshLab(), `in the network "office"`)
+	mesh := radiotest.NewPhy(t)
+	mesh.Up, mesh.State.Mode, mesh.State.Frequency = true, radio.ModeMesh, 2412
+	unavailable("in a mesh", mesh, meshLab(), "mesh leave")
+	p2p := radiotest.NewPhy(t)
+	p2p.State.Mode = ""
+	unavailable("of another type", p2p, meshLab(), "could not be put back")
 	unavailable("other phy", radiotest.NewPhy(t), with(meshLab(), func(c *radio.Config) { c.Device = "phy0" }), "of phy3, not of phy0")
 	unavailable("no interface", radiotest.NewPhy(t), with(meshLab(), func(c *radio.Config) { c.Interface = "wlan9" }), "wlan9")
 

@@ -7,10 +7,11 @@ import "github.com/hopbed/hopbed/netem/vtime"
 type Wireless struct {
 	Phy       string
 	PhyIndex  int
-	Mode      Mode   // "" = one that this package has no name for
+	Mode      Mode   // "monitor" may be one, too; "" = one that this package has no name for
 	Network   string // of an IBSS, access point or association
 	BSSID     string // of the IBSS that it is in, or of its access point
 	Frequency int    // MHz; 0 = on no channel
+	Width     string // of the channel, as iw takes it: "NOHT", "HT40+"; "" = on none
 	// TxPower is the power in use, which is the wanted one or what the regulatory
 	// domain and the channel leave of it.
 	TxPower *vtime.DBm

@@ -139,6 +139,7 @@ func (q query) ifindex() *nl.RtAttr {
 var nlModes = map[uint32]Mode{
 	unix.NL80211_IFTYPE_ADHOC: ModeAdhoc, unix.NL80211_IFTYPE_STATION: ModeStation,
 	unix.NL80211_IFTYPE_AP: ModeAP, unix.NL80211_IFTYPE_MESH_POINT: ModeMesh,
+	unix.NL80211_IFTYPE_MONITOR: modeMonitor,
 }
 
 // iface reads NL80211_CMD_GET_INTERFACE and returns the number of the phy.
@@ -151,6 +152,7 @@ func (q query) iface(w *Wireless) (uint32, error) {
 		w.Network = string(a[unix.NL80211_ATTR_SSID])
 		f, _ := a.u32(unix.NL80211_ATTR_WIPHY_FREQ)
 		w.Frequency = int(f)
+		w.Width = width(a, f)
 		if w.Mode == ModeAP && w.Network != "" {
 			w.BSSID = net.HardwareAddr(a[unix.NL80211_ATTR_MAC]).String()
 		}
@@ -161,6 +163,28 @@ func (q query) iface(w *Wireless) (uint32, error) {
 		return nil
 	}, q.ifindex())
 	return wiphy, err
+}
+
+// width is the width of the channel in iw's words.
+func width(a attributes, control uint32) string {
+	w, ok := a.u32(unix.NL80211_ATTR_CHANNEL_WIDTH)
+	if !ok {
+		return ""
+	}
+	switch w {
+	case unix.NL80211_CHAN_WIDTH_20_NOHT:
+		return "NOHT"
+	case unix.NL80211_CHAN_WIDTH_20:
+		return "HT20"
+	case unix.NL80211_CHAN_WIDTH_40:
+		if centre, _ := a.u32(unix.NL80211_ATTR_CENTER_FREQ1); centre < control {
+			return "HT40-"
+		}
+		return "HT40+"
+	case unix.NL80211_CHAN_WIDTH_80:
+		return "80MHz"
+	}
+	return "other"
 }
 
 // wiphy reads NL80211_CMD_GET_WIPHY, which comes in parts.

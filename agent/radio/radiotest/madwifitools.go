@@ -212,7 +212,7 @@ func (t tool) show(v *VAP) string {
 	} else if v.Channel > 14 {
 		name = "IEEE 802.11a"
 	}
-	mode := map[string]string{"sta": "Managed", "ap": "Master", "adhoc": "Ad-Hoc", "ahdemo": "Ad-Hoc"}[v.Mode]
+	mode := map[string]string{"sta": "Managed", "ap": "Master", "adhoc": "Ad-Hoc", "ahdemo": "Ad-Hoc", "monitor": "Monitor", "wds": "Repeater"}[v.Mode]
 	ghz := "0 kHz"
 	switch {
 	case v.Channel > 14:
@@ -279,7 +279,7 @@ func (t tool) wlanconfig(args []string) int {
 		if v != nil {
 			return ioctl("File exists")
 		}
-		if !slices.Contains([]string{"sta", "ap", "adhoc", "ahdemo"}, args[5]) {
+		if !slices.Contains([]string{"sta", "ap", "adhoc", "ahdemo", "monitor", "wds"}, args[5]) {
 			fmt.Fprintln(t.err, "wlanconfig: unknown operating mode "+args[5])
 			return 1
 		}

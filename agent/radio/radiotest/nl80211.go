@@ -160,7 +160,7 @@ func (p *Phy) link(argv []string) (int, string) {
 }
 
 func (p *Phy) leave() {
-	p.State.Network, p.State.BSSID, p.State.Frequency, p.Basic, p.Mcast, p.State.Forwards = "", "", 0, nil, 0, nil
+	p.State.Network, p.State.BSSID, p.State.Frequency, p.State.Width, p.Basic, p.Mcast, p.State.Forwards = "", "", 0, "", nil, 0, nil
 }
 
 func (p *Phy) lies(s string) bool { return slices.Contains(p.Lies, s) }
@@ -226,7 +226,7 @@ func (p *Phy) dev(what string, a []string) (int, string) {
 		if p.Up {
 			return errno(16, "Device or resource busy")
 		}
-		m, ok := map[string]radio.Mode{"ibss": radio.ModeAdhoc, "managed": radio.ModeStation, "mesh": radio.ModeMesh}[a[1]]
+		m, ok := map[string]radio.Mode{"ibss": radio.ModeAdhoc, "managed": radio.ModeStation, "mesh": radio.ModeMesh, "monitor": "monitor"}[a[1]]
 		if !ok {
 			return 1, "Invalid interface type\n"
 		}
@@ -298,7 +298,7 @@ func (p *Phy) join(m radio.Mode, network, mhz string, rest []string) (int, strin
 	case p.State.Frequency != 0:
 		return errno(114, "Operation already in progress")
 	}
-	p.State.Network, p.State.Frequency, p.Basic = network, f, allRates[:4]
+	p.State.Network, p.State.Frequency, p.State.Width, p.Basic = network, f, "NOHT", allRates[:4]
 	if m != radio.ModeMesh {
 		p.State.BSSID = "32:01:02:03:04:05"
 	} else {
@@ -313,6 +313,8 @@ func (p *Phy) join(m radio.Mode, network, mhz string, rest []string) (int, strin
 			} else {
 				p.Mcast = vtime.BitRate(r * 1e6)
 			}
+		case strings.HasPrefix(w, "HT"):
+			p.State.Width = w
 		case w == "mesh_fwding=0" && !p.lies("mesh_fwding"):
 			p.State.Forwards = ref(false)
 		case strings.Count(w, ":") == 5 && !p.lies("bssid"):

@@ -138,7 +138,9 @@ func (p *Plan) Length() vtime.Duration {
 }
 
 // WallTime estimates how long the plan takes where virtual time is real time:
-// its length and, for each run, bringing the nodes up and down.
+// its length, measuring the links before it, and, for each run, bringing the nodes
+// up and down.
 func (p *Plan) WallTime(perRun time.Duration) time.Duration {
-	return p.Length().Std() + time.Duration(len(p.Runs))*perRun
+	networks, measuring := p.SurveyTime()
+	return p.Length().Std() + measuring.Std() + time.Duration(len(p.Runs)+networks)*perRun
 }

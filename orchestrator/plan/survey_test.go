@@ -3,11 +3,14 @@ package plan
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hopbed/hopbed/experiments/etx"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/experiments/topology"
+	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 func parse(t *testing.T, text string) *Plan {
@@ -115,5 +118,40 @@ duration: 10s
 	i := slices.IndexFunc(bare.Runs, Run.Unmeasured)
 	if _, err := bare.Runs[i].Scenario(); !errors.Is(err, topology.ErrNoLinks) {
 		t.Errorf("nothing known: %v", err)
+	}
+}
+
+func TestWarningsOfMeasuring(t *testing.T) {
+	warn := func(routing string) []string {
+		p := parse(t, `hopbed: 1
+name: m
+topology: {generate: {kind: chain, nodes: 30, spacing: 20m}}
+routing: {`+routing+`}
+flows: [{pairs: random, count: 1, transport: hop}]
+duration: 10s
+`)
+		return surveyWarnings(p.Runs[0].Config())
+	}
+	for routing, want := range map[string]string{
+		"kind: static":                                          "",
+		"kind: measured":                                        "",
+		"kind: measured, period: 200ms":                         "134B at 2mbit from 30 nodes take up to 18 %",
+		"kind: measured, size: 1500B":                           "take up to 20 %",
+		"kind: measured, size: 1500B, rate: 11mbit":             "take up to 5 %",
+		"kind: measured, probes: 20":                            "20 probes leave a delivery of 50 % anywhere between 30 % and 70 %",
+		"kind: measured, probes: 1000, window: 20":              "20 probes leave a delivery of 50 % anywhere between 30 % and 70 %",
+		"kind: measured, size: 1500B, rate: 11mbit, period: 2s": "",
+	} {
+		got := strings.Join(warn(routing), "; ")
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", routing, got, want)
+		}
+	}
+	p := parse(t, chainOf3)
+	if n, d := p.SurveyTime(); n != 4 || d != 400*vtime.Second {
+		t.Errorf("%d networks, %v", n, d)
+	}
+	if w := p.WallTime(0); w != (24*10+400)*time.Second {
+		t.Errorf("the whole takes %v for %d runs", w, len(p.Runs))
 	}
 }

@@ -53,6 +53,7 @@ func pointWarnings(c *spec.Config) []string {
 	w = append(w, flowWarnings(c)...)
 	w = append(w, workloadWarnings(c)...)
 	w = append(w, unlimited(c)...)
+	w = append(w, surveyWarnings(c)...)
 	if c.Warmup == 0 && c.Duration > 5*vtime.Second {
 		w = append(w, "warmup: 0s: slow start and set-up are part of the measured interval")
 	}

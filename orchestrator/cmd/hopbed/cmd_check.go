@@ -97,6 +97,9 @@ func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 	}
 	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%s, %v measured); about %v on netns\n",
 		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, warmupText(base), base.Duration, roundTime(p.WallTime(wallPerRun)))
+	if n, d := p.SurveyTime(); n > 0 {
+		fmt.Fprintf(w, "before the first run the links of %d networks are measured, %v in all; until then routes and flows are shown as the radio model has them\n", n, roundTime(d.Std()))
+	}
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, "run\trepetition\tseed\tpoint\tlength")
@@ -111,6 +114,7 @@ func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 		return err
 	}
 	printFlows(w, p)
+	printImport(w, base)
 	if err := printNetworks(w, p, note); err != nil {
 		return err
 	}
@@ -251,4 +255,16 @@ func warmupText(c *spec.Config) string {
 		return "no warm-up"
 	}
 	return c.Warmup.String() + " warm-up"
+}
+
+// printImport says what an imported network was not clear about.
+func printImport(w io.Writer, c *spec.Config) {
+	m := c.Topology.Import
+	if m == nil || len(m.Notes) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\nimported from %s (%s):\n", clean(m.File), m.Format)
+	for _, n := range m.Notes {
+		fmt.Fprintf(w, "  %s\n", clean(n))
+	}
 }

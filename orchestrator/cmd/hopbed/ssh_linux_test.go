@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -152,6 +155,151 @@ func TestKilledControllerOfRealNodes(t *testing.T) {
 		n.putBack(t, 10*time.Second)
 	}
 	p.end()
+}
+
+// Nothing says who hears whom: probes do, before the first run; whom they reach is
+// everybody here. The experiment's own nodes are matched in order.
+func TestMeasuredLinksOverSSH(t *testing.T) {
+	l := newWiredLab(t, 3)
+	write(t, filepath.Join(l.dir, "f.yaml"), `hopbed: 1
+name: measured
+topology: {generate: {kind: chain, nodes: 3, spacing: 20m}}
+routing: {kind: measured, probes: 10, period: 100ms}
+transports: {udp: {rate: 1mbit}}
+flows: [{count: 2, pairs: random, transport: udp}]
+duration: 1s
+warmup: 200ms
+`)
+	p := l.run(builtAgents(t))
+	if code := p.end(); code != exitOK && code != exitNotValid {
+		t.Fatalf("status %d:\n%s", code, p.said())
+	}
+	st := reading(t, filepath.Join(l.dir, "results.db"))
+	defer st.Close()
+	runs, err := st.Runs(t.Context(), store.Filter{})
+	if err != nil || len(runs) == 0 || runs[0].Status == store.RunFailed {
+		t.Fatalf("runs %+v, %v:\n%s", runs, err, p.said())
+	}
+	of := store.Filter{RunIDs: []int64{runs[0].ID}}
+	links, err := st.Links(t.Context(), of)
+	if err != nil || len(links) != 6 {
+		t.Fatalf("%d links, %v", len(links), err)
+	}
+	for _, x := range links {
+		if x.Measured == "model" || !x.Delivery.OK {
+			t.Errorf("link %d to %d: delivery %v by %s", x.Src, x.Dst, x.Delivery, x.Measured)
+		}
+	}
+	nodes, err := st.Nodes(t.Context(), of)
+	if err != nil || nodes[0].Facts["host"] != "n01" {
+		t.Errorf("nodes %+v, %v", nodes, err)
+	}
+	for _, n := range l.nodes {
+		n.putBack(t, 10*time.Second)
+	}
+}
+
+// An agent that is killed on its node costs its run, which says so, and nothing is
+// left on the node: its guardian puts its settings back, or, where that was killed
+// too, the next agent there. --on-node-loss stop ends the campaign.
+func TestAgentThatIsKilledOnItsNode(t *testing.T) {
+	for _, what := range []string{lossContinue, lossStop} {
+		t.Run(what, func(t *testing.T) {
+			l := newWiredLab(t, 3)
+			write(t, filepath.Join(l.dir, "f.yaml"), strings.Replace(wired, "duration: 2s", "duration: 4s", 1))
+			p := l.run(builtAgents(t), "--on-node-loss", what)
+			p.await("  measure", 1)
+			killed, want := 0, map[string]int{lossContinue: 2, lossStop: 1}[what]
+			for _, pid := range l.nodes[1].processes(t) {
+				args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // none of one that has ended
+				if worker := strings.Contains(string(args), "--worker"); worker || what == lossContinue && strings.Contains(string(args), "--guarded") && strings.HasPrefix(filepath.Base(exe(pid)), "hopbed-agent") {
+					killed++
+					if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+						t.Fatal(err)
+					}
+				}
+			}
+			if killed != want {
+				t.Errorf("%d processes of the agent at n02, want %d", killed, want)
+			}
+			code := p.end()
+			status, runs := newestCampaign(t, l.dir)
+			if len(runs) == 0 || runs[0].Status != store.RunFailed || !strings.Contains(runs[0].Error, "n02") {
+				t.Fatalf("campaign %s, runs %+v:\n%s", status, runs, p.said())
+			}
+			t.Logf("run 1: %s", runs[0].Error)
+			if what == lossStop {
+				if len(runs) != 1 || code != exitError {
+					t.Errorf("%d runs, status %d after a loss that ends the campaign:\n%s", len(runs), code, p.said())
+				}
+			} else if len(runs) < 3 || runs[1].Status == store.RunFailed || code != exitOK && code != exitNotValid {
+				t.Errorf("%d runs, status %d: the campaign does not go on:\n%s", len(runs), code, p.said())
+			}
+			for _, n := range l.nodes {
+				n.putBack(t, 10*time.Second)
+			}
+		})
+	}
+}
+
+func exe(pid int) string {
+	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // "" for one that has ended
+	return path
+}
+
+// Twenty nodes: agents brought to them, a campaign, a node that is cut off in it,
+// and what is missing done when it is back.
+func TestTwentyNodes(t *testing.T) {
+	testenv.Long(t)
+	const n = 20
+	l := newWiredLab(t, n)
+	agents := builtAgents(t)
+	var links strings.Builder
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&links, "{from: n%02d, to: n%02d}, ", i, i+1)
+	}
+	text := strings.Replace(wired, "{from: n01, to: n02}, {from: n02, to: n03}", links.String(), 1)
+	text = strings.NewReplacer("repeat: 2", "repeat: 4", "duration: 2s", "duration: 5s").Replace(text)
+	write(t, filepath.Join(l.dir, "f.yaml"), text)
+	began := time.Now()
+	p := l.run(agents)
+	p.await("run 1/4", 1)
+	t.Logf("%d nodes reached, with their agents: %v", n, time.Since(began).Round(100*time.Millisecond))
+	p.await("  measure", 2)
+	l.cut(7)
+	cut := time.Now()
+	l.nodes[7].putBack(t, 12*time.Second)
+	if code := p.end(); code != exitNotValid {
+		t.Errorf("status %d:\n%s", code, p.said())
+	}
+	t.Logf("the rest of the campaign without node n08: %v", time.Since(cut).Round(100*time.Millisecond))
+	for _, nd := range l.nodes {
+		nd.putBack(t, 10*time.Second)
+	}
+	l.mend(7)
+	_, before := newestCampaign(t, l.dir)
+	began = time.Now()
+	again := l.run(agents, "--resume")
+	if code := again.end(); code != exitOK && code != exitNotValid {
+		t.Errorf("resume: status %d:\n%s", code, again.said())
+	}
+	status, after := newestCampaign(t, l.dir)
+	for _, r := range after {
+		t.Logf("run %d, repetition %d, attempt %d: %s in %.1f s: %s%s", r.ID, r.Repetition, r.Attempt, r.Status, r.WallS, r.Error, strings.Join(r.InvalidReasons, "; "))
+	}
+	t.Logf("resumed in %v: campaign %s", time.Since(began).Round(100*time.Millisecond), status)
+	done := map[int]bool{}
+	for _, r := range after {
+		if r.Status != store.RunFailed {
+			done[r.Repetition] = true
+		}
+	}
+	if len(done) != 4 || len(after) <= len(before) {
+		t.Errorf("repetitions %v are done, %d runs before and %d after:\n%s", done, len(before), len(after), again.said())
+	}
+	for _, nd := range l.nodes {
+		nd.putBack(t, 10*time.Second)
+	}
 }
 
 // Namespaces through SSH give what they give directly.

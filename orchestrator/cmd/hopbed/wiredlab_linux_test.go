@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/deploy/sshtest"
+	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/internal/testenv"
 )
@@ -255,6 +257,23 @@ func (n *labNode) state(t *testing.T) string {
 	return strings.Join(out, "\n")
 }
 
+// processes are those in the node's namespace.
+func (n *labNode) processes(t *testing.T) []int {
+	t.Helper()
+	own, err := os.Readlink(n.path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, err := procfs.PIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		at, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+		return err != nil || at != own
+	})
+}
+
 // putBack waits until nothing of an experiment is left at a node.
 func (n *labNode) putBack(t *testing.T, limit time.Duration) {
 	t.Helper()
@@ -262,7 +281,9 @@ func (n *labNode) putBack(t *testing.T, limit time.Duration) {
 	for {
 		left := n.state(t)
 		if left == n.before {
-			t.Logf("node %s was as before after %v", n.name, time.Since(began).Round(100*time.Millisecond))
+			if d := time.Since(began); d > time.Second {
+				t.Logf("node %s was as before after %v", n.name, d.Round(100*time.Millisecond))
+			}
 			return
 		}
 		if time.Since(began) > limit {

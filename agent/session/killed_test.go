@@ -100,8 +100,8 @@ func TestJournalIsCarriedOut(t *testing.T) {
 		other := newMachine(t)
 		otherBefore := other.state()
 		b := other.start(0, "--guarded", "--journal", dir)
-		if !strings.Contains(b.said.String(), "another network namespace") {
-			t.Errorf("an agent elsewhere said %q", b.said)
+		if out := other.agentSays(t, 0, "--clean", "--journal", dir); !strings.Contains(out, "another network namespace") {
+			t.Errorf("--clean elsewhere said %q", out)
 		}
 		b.client.Close()
 		b.ended(t)

@@ -151,6 +151,9 @@ func (g *Guardian) replay() {
 		g.say("%v", err)
 	}
 	for _, r := range found {
+		if r.Elsewhere {
+			continue // not this agent's business
+		}
 		for _, line := range r.Lines() {
 			g.say("%s", line)
 		}

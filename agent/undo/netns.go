@@ -38,8 +38,9 @@ func ownNamespace() (namespace, error) {
 	return n, nil
 }
 
-// inUse reports whether a process or a mount keeps the namespace. What may not be
-// looked at may keep it.
+// inUse reports whether a process or a mount keeps the namespace, which is not the
+// caller's. What may not be looked at may keep it, but for the first process of a
+// container that keeps its capabilities to itself: it is where everything began.
 func (n namespace) inUse() bool {
 	pids, err := procfs.PIDs()
 	if err != nil {
@@ -50,7 +51,7 @@ func (n namespace) inUse() bool {
 		switch {
 		case err == nil && ns == n.Inode:
 			return true
-		case err != nil && procfs.Running(pid) && !kernelThread(pid):
+		case err != nil && pid != 1 && procfs.Running(pid) && !kernelThread(pid):
 			return true
 		}
 	}

@@ -20,7 +20,7 @@ type Program struct {
 	Argv []string // empty: the user's shell
 	// Stdin, Stdout and Stderr are the program's own where they are no terminal.
 	// Where input and output are one, the program gets a terminal of its own, which
-	// is shown on it.
+	// is shown on it; in the background it reads nothing, and writes to it.
 	Stdin, Stdout, Stderr *os.File
 }
 
@@ -45,7 +45,17 @@ func (c *Client) Exec(p Program) (*Exit, error) {
 
 	files := []*os.File{p.Stdin, p.Stdout, p.Stderr}
 	var t *terminal
-	if isTerminal(p.Stdin) && isTerminal(p.Stdout) {
+	switch {
+	case !isTerminal(p.Stdin):
+	case !inForeground(p.Stdin):
+		// What is typed is for somebody else, as with cmd & in a shell.
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return nil, err
+		}
+		defer null.Close()
+		files[0] = null
+	case isTerminal(p.Stdout):
 		if t, err = newTerminal(p.Stdin, p.Stdout); err != nil {
 			return nil, err
 		}
@@ -123,6 +133,13 @@ func isTerminal(f *os.File) bool {
 	}
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
+}
+
+// inForeground tells whether this process may use its terminal: it is in the
+// terminal's foreground process group, or the terminal has no job control for it.
+func inForeground(f *os.File) bool {
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp()
 }
 
 // terminal is a terminal for a program in a node, shown on the user's.

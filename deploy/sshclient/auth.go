@@ -79,7 +79,7 @@ func (a *auth) callback(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 
 func (a *auth) unlock(f *keyFile) (ssh.Signer, error) {
 	a.asked = true
-	s, err := a.d.keys.unlock(a.ctx, f, a.busy)
+	s, err := a.d.keys.unlock(a.ctx, f, a.busy, a.hop.conf.BatchMode)
 	if err != nil && !slices.Contains(a.notes, err.Error()) {
 		a.notes = append(a.notes, err.Error())
 	}

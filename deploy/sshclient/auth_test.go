@@ -104,6 +104,7 @@ const phrase = "corr3ct horse"
 
 // However many nodes want a key, its passphrase is asked for once.
 func TestPassphraseIsAskedOnce(t *testing.T) {
+	t.Parallel()
 	for _, keyType := range []string{"ed25519", "rsa"} {
 		key := sshtest.Key(t, keyType, phrase)
 		s := sshtest.Start(t, sshtest.Options{Authorized: []string{sshtest.Read(t, key+".pub")}})
@@ -149,12 +150,13 @@ func TestPassphraseIsAskedOnce(t *testing.T) {
 
 // Somebody who thinks for longer than a login may take is waited for.
 func TestPassphraseTakesItsTime(t *testing.T) {
+	t.Parallel()
 	key := sshtest.Key(t, "ed25519", phrase)
 	s := sshtest.Start(t, sshtest.Options{Authorized: []string{sshtest.Read(t, key+".pub")}})
 	n := s.Node("n01")
 	n.Identity = []string{key}
-	o := sshclient.Options{Timeout: 2 * time.Second, Passphrase: func(context.Context, string, bool) ([]byte, error) {
-		time.Sleep(3 * time.Second)
+	o := sshclient.Options{Timeout: 4 * time.Second, Passphrase: func(context.Context, string, bool) ([]byte, error) {
+		time.Sleep(5 * time.Second)
 		return []byte(phrase), nil
 	}}
 	if err := tryDial(t, o, n); err != nil {
@@ -162,7 +164,30 @@ func TestPassphraseTakesItsTime(t *testing.T) {
 	}
 }
 
+// And when it is the server that does not wait, there is another attempt, with the
+// key that has been decrypted meanwhile.
+func TestPassphraseOutlastsTheServer(t *testing.T) {
+	t.Parallel()
+	key := sshtest.Key(t, "ed25519", phrase)
+	s := sshtest.Start(t, sshtest.Options{Authorized: []string{sshtest.Read(t, key+".pub")}, Config: []string{"LoginGraceTime 3"}})
+	n := s.Node("n01")
+	n.Identity = []string{key}
+	asked := 0
+	o := sshclient.Options{Passphrase: func(context.Context, string, bool) ([]byte, error) {
+		asked++
+		time.Sleep(5 * time.Second)
+		return []byte(phrase), nil
+	}}
+	if err := tryDial(t, o, n); err != nil || asked != 1 {
+		t.Errorf("asked %d times, %v", asked, err)
+	}
+	if n := strings.Count(s.Log(), "Connection from"); n != 2 {
+		t.Errorf("%d connections: the server waited", n)
+	}
+}
+
 func TestPassphraseIsNotThere(t *testing.T) {
+	t.Parallel()
 	key := sshtest.Key(t, "ed25519", phrase)
 	s := sshtest.Start(t, sshtest.Options{Authorized: []string{sshtest.Read(t, key+".pub")}})
 	n := s.Node("n01")
@@ -185,6 +210,9 @@ func TestPassphraseIsNotThere(t *testing.T) {
 			t.Errorf("a passphrase in %v", err)
 		}
 	}
+	patient := answer(phrase, nil)
+	patient.Config = configured(t, "BatchMode yes\n")
+	wantReason(t, tryDial(t, patient, n), sshclient.AuthRefused, key+" is encrypted, and BatchMode")
 	// The key after the one that cannot be decrypted is tried, and nobody is asked
 	// for a key that the server does not want.
 	n.Identity = []string{sshtest.Key(t, "ed25519", phrase), key, s.Identity}

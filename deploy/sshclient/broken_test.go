@@ -15,8 +15,8 @@ import (
 	"github.com/hopbed/hopbed/deploy/sshtest"
 )
 
-// quick notices a cut within a second, on a machine that is not busy.
-var quick = sshclient.Options{KeepAlive: 200 * time.Millisecond}
+// quick notices a cut after two seconds; a busy machine must not be taken for one.
+var quick = sshclient.Options{KeepAlive: 500 * time.Millisecond}
 
 func wantLost(t *testing.T, c sshclient.Client, words ...string) {
 	t.Helper()
@@ -31,6 +31,7 @@ func wantLost(t *testing.T, c sshclient.Client, words ...string) {
 // A node that does not answer any more, as behind a cut network, is given up, and
 // everything that waits for it with it.
 func TestCutConnection(t *testing.T) {
+	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
 	c := dial(t, quick, s.Node("n01"))
 	p, err := c.Start(within(t), nil, "cat")
@@ -41,7 +42,7 @@ func TestCutConnection(t *testing.T) {
 	select {
 	case <-c.Done():
 		t.Fatal(c.Err())
-	case <-time.After(2 * time.Second):
+	case <-time.After(3 * time.Second):
 	}
 	s.Pause()
 	defer s.Resume()
@@ -69,6 +70,7 @@ func TestCutConnection(t *testing.T) {
 
 // The same while more is written than the network takes.
 func TestCutWhileWriting(t *testing.T) {
+	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
 	c := dial(t, quick, s.Node("n01"))
 	s.Pause()
@@ -87,6 +89,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestKilledConnection(t *testing.T) {
+	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
 	c := dial(t, sshclient.Options{}, s.Node("n01"))
 	p, err := c.Start(within(t), nil, "cat")
@@ -104,6 +107,7 @@ func TestKilledConnection(t *testing.T) {
 
 // What lies behind a jump host is lost with it.
 func TestCutJumpHost(t *testing.T) {
+	t.Parallel()
 	near, last := sshtest.Start(t, sshtest.Options{}), sshtest.Start(t, sshtest.Options{})
 	c := dial(t, quick, behind(last, "n01", near))
 	near.Pause()
@@ -132,6 +136,7 @@ func listener(t *testing.T, f func(net.Conn)) *inventory.Node {
 }
 
 func TestNoServer(t *testing.T) {
+	t.Parallel()
 	soon := sshclient.Options{Timeout: time.Second}
 	closed := listener(t, func(net.Conn) {})
 	closed.Port = 1 // nobody listens there
@@ -144,7 +149,7 @@ func TestNoServer(t *testing.T) {
 		io.WriteString(c, "HTTP/1.1 400 Bad Request\x1b[2J\r\n\r\n")
 		c.Close()
 	})), sshclient.Protocol, "an SSH server listens there")
-	wantReason(t, tryDial(t, soon, &inventory.Node{Name: "n01", Address: "no-such-host.invalid", Jump: []string{}}), sshclient.Unreachable, "no-such-host.invalid")
+	wantReason(t, tryDial(t, sshclient.Options{}, &inventory.Node{Name: "n01", Address: "no-such-host.invalid", Jump: []string{}}), sshclient.Unreachable, "no-such-host.invalid")
 
 	s := sshtest.Start(t, sshtest.Options{})
 	s.Pause()
@@ -166,6 +171,7 @@ func TestNoServer(t *testing.T) {
 
 // A server that drops some of many connections is tried again.
 func TestDroppedAtRandom(t *testing.T) {
+	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{})
 	drops := make(chan bool, 2)
 	drops <- true
@@ -189,6 +195,7 @@ func TestDroppedAtRandom(t *testing.T) {
 }
 
 func TestOldServer(t *testing.T) {
+	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{HostKeys: []string{"rsa"}, Config: []string{"HostKeyAlgorithms ssh-rsa", "KexAlgorithms diffie-hellman-group14-sha1", "Ciphers aes128-cbc", "MACs hmac-sha1"}})
 	n := s.Node("n01")
 	wantReason(t, tryDial(t, sshclient.Options{}, n), sshclient.Protocol, "HostKeyAlgorithms +ssh-rsa")

@@ -119,7 +119,8 @@ func readPublic(path string) ssh.PublicKey {
 
 // unlock returns the signer of a file, asking for its passphrase if it must. busy
 // is called before somebody is waited for, and what it returns afterwards.
-func (k *keyring) unlock(ctx context.Context, f *keyFile, busy func() func()) (ssh.Signer, error) {
+// batch is that nobody may be asked.
+func (k *keyring) unlock(ctx context.Context, f *keyFile, busy func() func(), batch bool) (ssh.Signer, error) {
 	defer busy()()
 	if err := take(ctx, f.turn); err != nil {
 		return nil, err
@@ -132,6 +133,8 @@ func (k *keyring) unlock(ctx context.Context, f *keyFile, busy func() func()) (s
 		return nil, f.denied
 	case f.locked == nil:
 		return nil, fmt.Errorf("%s: only the public key is there, and the agent does not have the private one", f.path)
+	case batch:
+		return nil, fmt.Errorf("%s is encrypted, and BatchMode in ssh_config lets nobody be asked for its passphrase; ssh-add %[1]s", f.path)
 	case k.ask == nil:
 		return nil, fmt.Errorf("%s is encrypted, and there is nobody to ask for its passphrase; ssh-add %[1]s", f.path)
 	}

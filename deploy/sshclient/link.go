@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -239,6 +240,12 @@ func (h *hop) ended(ctx context.Context, clock *clock, what string) *Error {
 	return nil
 }
 
+// cut reports whether a connection ended without a word.
+func cut(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &op)
+}
+
 // why is the reason of a context that has ended.
 func why(err error) Reason {
 	if errors.Is(err, context.Canceled) {
@@ -275,6 +282,8 @@ func (h *hop) handshake(ctx context.Context, clock *clock, conn *watched, v *ver
 		return h.fail(Protocol, oneLine(err.Error()), "for an old server, allow what it has in ssh_config, as in: HostKeyAlgorithms +ssh-rsa, KexAlgorithms +diffie-hellman-group14-sha1", err)
 	case conn.reads.Load() == 0:
 		return h.fail(Unreachable, "the server hung up before it said a word: "+oneLine(err.Error()), "it may have too many connections at once (MaxStartups in its sshd_config), or refuse this address", err)
+	case a.ready && cut(err) && a.broken == nil:
+		return h.fail(Unreachable, "the server hung up before the end of the login: "+oneLine(err.Error()), "see what its log says; it may not wait so long (LoginGraceTime), or have no room", err)
 	case a.ready || len(a.methods) > 0:
 		return a.refused(err)
 	}

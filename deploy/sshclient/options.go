@@ -28,7 +28,8 @@ type Options struct {
 	// the key out. The answer is overwritten after use.
 	Passphrase func(ctx context.Context, file string, again bool) ([]byte, error)
 	// AcceptNew writes the key of a host that known_hosts does not know into the
-	// first of its files and goes on. A key that differs is refused in any case.
+	// first of its files and goes on, as StrictHostKeyChecking accept-new of
+	// ssh_config does. A key that differs is refused in any case.
 	AcceptNew bool
 	// Warn is told once about each setting that is not followed; nil tells nobody.
 	Warn func(node, what string)

@@ -30,8 +30,9 @@ func TestOutputIsBounded(t *testing.T) {
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	out, _, err := c.Run(ctx, nil, "sh", "-c", "echo begun; sleep 100; echo secret-argument")
 	wantReason(t, err, sshclient.TimedOut, "n01", "sh did not end in time")
@@ -47,6 +48,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 // A program that ends without reading its input, as on a full disk, tells its own
 // end.
 func TestProgramLeavesItsInput(t *testing.T) {
+	t.Parallel()
 	c := connect(t)
 	var exit *sshclient.ExitError
 	_, _, err := c.Run(within(t), io.LimitReader(zeros{}, 50<<20), "sh", "-c", "head -c 1000 >/dev/null; echo disk full >&2; exit 28")
@@ -80,6 +82,7 @@ func TestUnreadOutput(t *testing.T) {
 // More programs than a connection may have at once wait for each other, and a server
 // that allows fewer says so.
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	s := sshtest.Start(t, sshtest.Options{Config: []string{"MaxSessions 2"}})
 	c := dial(t, sshclient.Options{MaxSessions: 2}, s.Node("n01"))
 	for _, err := range sshclient.Each(within(t), 6, 6, func(int) error {

@@ -43,6 +43,10 @@ func Command(args []string, version string) int {
 	if handled, status := about.Main(args, os.Stdout, os.Stderr); handled {
 		return status
 	}
+	if err := widenPath(); err != nil {
+		fmt.Fprintln(os.Stderr, "hopbed-agent:", err)
+		return 1
+	}
 	dir := undo.DefaultDir()
 	if len(args) == 3 && args[1] == journalArg {
 		dir, args = args[2], args[:1]

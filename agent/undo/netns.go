@@ -38,8 +38,8 @@ func ownNamespace() (namespace, error) {
 	return n, nil
 }
 
-// inUse reports whether a process or a mount keeps the namespace, which is not the
-// caller's. What may not be looked at may keep it, but for the first process of a
+// inUse reports whether a process, a mount or an open file keeps the namespace,
+// which is not the caller's. What may not be looked at may keep it, but for the first process of a
 // container that keeps its capabilities to itself: it is where everything began.
 func (n namespace) inUse() bool {
 	pids, err := procfs.PIDs()
@@ -50,6 +50,8 @@ func (n namespace) inUse() bool {
 		ns, err := procfs.NetNS(pid)
 		switch {
 		case err == nil && ns == n.Inode:
+			return true
+		case err == nil && holds(pid, n.Inode):
 			return true
 		case err != nil && pid != 1 && procfs.Running(pid) && !kernelThread(pid):
 			return true
@@ -62,6 +64,21 @@ func (n namespace) inUse() bool {
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if strings.Contains(lines.Text(), " "+n.Inode+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether a process has a namespace open.
+func holds(pid int, inode string) bool {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	fds, err := os.ReadDir(dir)
+	if err != nil {
+		return procfs.Running(pid) && !kernelThread(pid)
+	}
+	for _, fd := range fds {
+		if to, err := os.Readlink(dir + "/" + fd.Name()); err == nil && to == inode {
 			return true
 		}
 	}

@@ -176,7 +176,7 @@ func ScriptAs(ctx context.Context, c sshclient.Client, node string, by []string,
 	stdout, stderr, err := c.Run(ctx, nil, argv...)
 	answers := parse(stdout)
 	if err != nil {
-		return answers, &scriptError{node: node, stderr: strings.TrimSpace(string(stderr)), err: err}
+		return answers, &scriptError{strings.TrimSpace(string(stderr)), err}
 	}
 	if answers["end"] != "ok" {
 		return answers, &Error{Kind: KindShell, Node: node, What: "the node's shell did not do as it was told",
@@ -187,16 +187,12 @@ func ScriptAs(ctx context.Context, c sshclient.Client, node string, by []string,
 
 // scriptError is a script that ended with a status, or was cut off.
 type scriptError struct {
-	node, stderr string
-	err          error
+	stderr string
+	err    error
 }
 
-func (s *scriptError) Error() string {
-	if s.stderr == "" {
-		return fmt.Sprintf("node %s: %v", s.node, s.err)
-	}
-	return fmt.Sprintf("node %s: %v: %s", s.node, s.err, s.stderr)
-}
+// Error is the client's error, which names the node and has the last words.
+func (s *scriptError) Error() string { return s.err.Error() }
 
 func (s *scriptError) Unwrap() error { return s.err }
 

@@ -153,7 +153,7 @@ func Push(ctx context.Context, c sshclient.Client, n *inventory.Node, f Facts, b
 	stdout, stderr, err := c.Run(ctx, file, "sh", "-c", upload, "hopbed",
 		dir, b.Name(), strconv.FormatInt(b.Size, 10), b.SHA256, hex.EncodeToString(nonce[:]))
 	if err != nil {
-		return Placed{}, explain(n, dir, b, &scriptError{n.Name, strings.TrimSpace(string(stderr)), err})
+		return Placed{}, explain(n, dir, b, &scriptError{strings.TrimSpace(string(stderr)), err})
 	}
 	answers := parse(stdout)
 	if answers["state"] != "uploaded" {

@@ -2,6 +2,7 @@ package radio
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func (d madwifi) Readback(ctx context.Context, h Host, c Config) ([]Setting, err
 			e.Got = "0"
 			err = e
 		}
-		if e, ok := err.(*Error); ok && (e.Setting == settingChannel || e.Setting == settingBSSID || e.Setting == settingStandard) && time.Now().Before(end) {
+		if e, ok := errors.AsType[*Error](err); ok && (e.Setting == settingChannel || e.Setting == settingBSSID || e.Setting == settingStandard) && time.Now().Before(end) {
 			select {
 			case <-ctx.Done():
 				return out, err

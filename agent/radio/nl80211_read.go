@@ -2,6 +2,7 @@ package radio
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (d nl80211) Readback(ctx context.Context, h Host, c Config) ([]Setting, err
 			ap = d.accessPointStatus(ctx, h, c)
 		}
 		out, err := c.verify(d.answers(c, w, ap))
-		if e, ok := err.(*Error); ok && joining(e.Setting) && time.Now().Before(end) {
+		if e, ok := errors.AsType[*Error](err); ok && joining(e.Setting) && time.Now().Before(end) {
 			select {
 			case <-ctx.Done():
 				return out, err

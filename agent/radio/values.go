@@ -137,8 +137,8 @@ func (c *Config) validate() error {
 			return bad("device", c.Device, err.Error())
 		}
 	}
-	if len(c.Network) > 32 || strings.ContainsFunc(c.Network, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
-		return bad(settingNetwork, c.Network, "want at most 32 printable ASCII characters, without quotes and backslashes")
+	if len(c.Network) > 32 || strings.HasPrefix(c.Network, "-") || strings.ContainsFunc(c.Network, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return bad(settingNetwork, c.Network, "want at most 32 printable ASCII characters, no dash first, without double quotes and backslashes")
 	}
 	if c.BSSID != "" {
 		if a, err := net.ParseMAC(c.BSSID); err != nil || len(a) != 6 {

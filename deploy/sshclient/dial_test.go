@@ -108,6 +108,9 @@ func TestRunAndStart(t *testing.T) {
 		if err := p.Wait(); !errors.As(err, &exit) || exit.Signal != "TERM" {
 			t.Errorf("%v", err)
 		}
+		if p, err = c.Start(ctx, nil, "sleep", "5"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := p.Close(); err != nil {
 		t.Errorf("close: %v", err)

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -197,6 +200,77 @@ warmup: 200ms
 	for _, n := range l.nodes {
 		n.putBack(t, 10*time.Second)
 	}
+}
+
+// A node whose clock is another one: a time namespace sets it 5,000 s ahead. The
+// flows begin together all the same, one-way delays between the two clocks are what
+// they are between equal ones, and their uncertainty stands beside them.
+func TestClocksThatDiffer(t *testing.T) {
+	out, err := exec.Command("unshare", "--time", "--fork", "--monotonic", "5000", "true").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("unshare --time: %w: %s", err, out)
+	}
+	testenv.Need(t, testenv.Root, testenv.Because("time namespaces", err))
+	l := newWiredLab(t, 3, map[string]string{"n03": `ForceCommand exec unshare --time --fork --kill-child --monotonic 5000 /bin/sh -c "$SSH_ORIGINAL_COMMAND"`})
+	write(t, filepath.Join(l.dir, "f.yaml"), strings.Replace(wired, "repeat: 2", "repeat: 1", 1))
+	p := l.run(builtAgents(t))
+	if code := p.end(); code != exitOK && code != exitNotValid {
+		t.Fatalf("status %d:\n%s", code, p.said())
+	}
+	_, runs := newestCampaign(t, l.dir)
+	r := runs[len(runs)-1]
+	if r.Status == store.RunFailed {
+		t.Fatalf("run %d: %s", r.ID, r.Error)
+	}
+	st := reading(t, filepath.Join(l.dir, "results.db"))
+	defer st.Close()
+	of := store.Filter{RunIDs: []int64{r.ID}}
+	nodes, err := st.Nodes(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offset, bound := number(t, nodes[2].Facts["clock_offset_us"]), number(t, nodes[2].Facts["clock_bound_us"])
+	if offset < 5e9-bound || offset > 5e9+bound || bound <= 0 || nodes[0].Facts["clock"] != "this host's" {
+		t.Errorf("the clock of n03: %v; of n01: %v", nodes[2].Facts, nodes[0].Facts)
+	}
+	drift, _, _ := strings.Cut(nodes[2].Facts["clock_drift_ppm"], " ")
+	t.Logf("offset %.1f ± %.1f µs, drift %s ppm", offset, bound, nodes[2].Facts["clock_drift_ppm"])
+	if d := number(t, drift); math.Abs(d) > 20000 { // 2 s with bounds of some ms each
+		t.Errorf("drift %v ppm", d)
+	}
+	flows, err := st.Flows(t.Context(), of)
+	if err != nil || len(flows) != 2 {
+		t.Fatal(flows, err)
+	}
+	call := flows[1] // from n03 to n01
+	unsure := call.Counters["delay_uncertainty_us"]
+	if unsure <= 0 || unsure > 100_000 || flows[0].Status != store.FlowOK || call.Status != store.FlowOK || call.MessagesDelivered.V == 0 {
+		t.Errorf("the call: %+v; the transfer: %+v", call, flows[0])
+	}
+	seen := 0
+	if err := st.Messages(t.Context(), r.ID, func(m *store.Message) error {
+		if m.DelayUs.OK {
+			seen++
+			if m.DelayUs.V < -unsure || m.DelayUs.V > 2_000_000 {
+				t.Errorf("message %d of flow %d took %d µs, ± %d", m.Message, m.Flow, m.DelayUs.V, unsure)
+			}
+		}
+		return nil
+	}); err != nil || seen == 0 {
+		t.Errorf("%d messages, %v", seen, err)
+	}
+	for _, n := range l.nodes {
+		n.putBack(t, 10*time.Second)
+	}
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Errorf("%q is no number", text)
+	}
+	return v
 }
 
 // An agent that is killed on its node costs its run, which says so, and nothing is

@@ -156,8 +156,9 @@ type labNode struct {
 	before string
 }
 
-// newWiredLab makes a lab of n nodes, n01, n02 …
-func newWiredLab(t *testing.T, n int) *wiredLab {
+// newWiredLab makes a lab of n nodes, n01, n02 … config is added to that of their
+// servers, by the node's name.
+func newWiredLab(t *testing.T, n int, config ...map[string]string) *wiredLab {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.Program("go"))
 	l := &wiredLab{t: t, dir: t.TempDir(), control: newSpace(t)}
@@ -179,7 +180,13 @@ func newWiredLab(t *testing.T, n int) *wiredLab {
 		nd.up(t, "eth0")
 		air.plug(t, "air", fmt.Sprintf("a%d", i+1), nd.space, "eth1")
 		nd.before = nd.state(t)
-		nd.server = sshtest.Start(t, sshtest.Options{NetNS: nd.path(), Listen: netip.AddrPortFrom(at, 22), Config: []string{"MaxStartups 100", "SetEnv HOME=" + shared}})
+		lines := []string{"MaxStartups 100", "SetEnv HOME=" + shared}
+		for _, c := range config {
+			if line := c[nd.name]; line != "" {
+				lines = append(lines, line)
+			}
+		}
+		nd.server = sshtest.Start(t, sshtest.Options{NetNS: nd.path(), Listen: netip.AddrPortFrom(at, 22), Config: lines})
 		fmt.Fprintf(&inv, "  - {name: %s, address: %v, identity: %s, known-hosts: %s}\n", nd.name, at, nd.server.Identity, nd.server.KnownHosts)
 	}
 	write(t, filepath.Join(l.dir, "lab.yaml"), inv.String())

@@ -23,7 +23,7 @@ func connect(t *testing.T, n *inventory.Node) (sshclient.Client, agents.Facts) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := sshclient.New(sshclient.Options{}).Dial(ctx, n)
+	c, err := sshclient.New(sshclient.Options{Timeout: time.Minute}).Dial(ctx, n)
 	if err != nil {
 		t.Fatal(err)
 	}

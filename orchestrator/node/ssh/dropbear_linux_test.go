@@ -115,7 +115,7 @@ func router(t *testing.T) *inventory.Node {
 func TestDropbearAndBusyBox(t *testing.T) {
 	n := router(t)
 	t.Cleanup(func() { os.RemoveAll(n.Dir) })
-	dialer := sshclient.New(sshclient.Options{})
+	dialer := sshclient.New(sshclient.Options{Timeout: time.Minute})
 	found := check.Run(context.Background(), check.Options{Dialer: dialer, Agents: source{}}, []inventory.Node{*n})[0]
 	if !found.Usable || found.Agent == nil || found.Agent.Present || strings.Contains(strings.Join(found.Tools, " "), "iperf") {
 		t.Errorf("a router: %+v", found)

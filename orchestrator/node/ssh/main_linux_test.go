@@ -80,7 +80,7 @@ func newLab(t *testing.T, o sshtest.Options) *lab {
 	}
 	l := &lab{Server: sshtest.Start(t, o), dir: t.TempDir() + "/agents"}
 	var err error
-	if l.pool, err = NewPool(PoolOptions{Dialer: sshclient.New(sshclient.Options{KeepAlive: 300 * time.Millisecond}), Agents: source{}}); err != nil {
+	if l.pool, err = NewPool(PoolOptions{Dialer: sshclient.New(sshclient.Options{KeepAlive: 300 * time.Millisecond, Timeout: time.Minute}), Agents: source{}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.pool.Close() })

@@ -153,7 +153,9 @@ func (d *Driver) start(ctx context.Context, specs []node.Spec) (*group, []node.H
 	for _, s := range servers {
 		g.names[s.Name()] = s
 	}
-	dialer := sshclient.New(sshclient.Options{DialNet: g.dial})
+	// Servers on this host are not lost without their connections' ends being seen; one
+	// that is slow shares the processors with hundreds of others.
+	dialer := sshclient.New(sshclient.Options{DialNet: g.dial, Timeout: time.Minute, KeepAlive: 10 * time.Second})
 	if g.pool, err = ssh.NewPool(ssh.PoolOptions{Dialer: dialer, Agents: d.opt.Agents, Parallel: d.opt.Parallel, OneDisk: true}); err != nil {
 		return g, nil, err
 	}

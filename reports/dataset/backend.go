@@ -8,6 +8,8 @@ func BackendMeaning(backend string) string {
 		return "virtual time; TCP is hopbed’s own model of TCP, Hop is the same code as in live runs"
 	case "netns":
 		return "real time in network namespaces; TCP is that of the Linux kernel"
+	case "ssh":
+		return "real nodes; the links are what they are, TCP is that of each node’s kernel"
 	}
 	return ""
 }

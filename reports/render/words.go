@@ -257,7 +257,7 @@ func definitions() []definition {
 		{"lateness", "How much later than due the emulated medium handled an event of its clock. A run in which it exceeds its bound is invalid: the channel was not what the experiment says. In virtual time there is no lateness."},
 		{"airtime", "Within the measured interval, by the medium’s own account."},
 		{"verdict", "matches: our value fulfils the threshold that was fixed before. same direction: it does not, or there is none, but it is on the same side of “no difference” as the source. differs: it is on the other side. not testable: the reason is given. A shortened campaign tests nothing."},
-		{"back end", "netns: " + dataset.BackendMeaning("netns") + ". sim: " + dataset.BackendMeaning("sim") + "."},
+		{"back end", "netns: " + dataset.BackendMeaning("netns") + ". sim: " + dataset.BackendMeaning("sim") + ". ssh: " + dataset.BackendMeaning("ssh") + "."},
 		{"comparison", "Of the same points, repetitions and seeds. Goodput is the aggregate, counts are sums over the flows of a repetition, the round-trip time is the mean of the sources’ smoothed one over the samples of the measured interval, the share sent again and the time-outs are of the whole run. Model over kernel, where these are the sides. " + dataset.CountRule + " " + dataset.FlowRule},
 		{"pooling", "Results of different back ends or campaigns are never pooled, and invalid runs never counted."},
 	}

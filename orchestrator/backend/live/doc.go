@@ -1,7 +1,8 @@
 // Package live carries runs out on nodes that exist: agents in network
-// namespaces over the paced medium. It follows one order: start the nodes,
-// start the emulator, configure, read back and compare, start the flows on one
-// schedule, sample, stop, collect, revert, and make sure that nothing is left.
+// namespaces over the paced medium, or on real hosts (DESIGN.md). It follows one
+// order: start the nodes, compare their clocks, join them, configure, read back and
+// compare, start the flows on one schedule, sample, stop, collect, revert, and make
+// sure that nothing is left.
 //
 // It must not know how a node is reached (orchestrator/node) nor what a flow
 // does (the agent's transports); it gives orders and keeps what comes back.

@@ -348,6 +348,28 @@ func TestAgentOfAnotherVersionIsRefused(t *testing.T) {
 	}
 }
 
+// A node that says it is another machine than it is: shells then try to read the
+// program as a script.
+func TestProgramForAnotherProcessorIsNotLeft(t *testing.T) {
+	if testArch(t) == "arm64" {
+		t.Skip("SKIP[architecture] the foreign program is for arm64, and so is this host")
+	}
+	b, err := Open(fake(t, t.TempDir(), "arm64"), "arm64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, shell := range shells(t) {
+		dir := filepath.Join(t.TempDir(), "d")
+		_, err := Push(context.Background(), &here{shell: shell}, &inventory.Node{Name: "n1", Dir: dir}, Facts{Arch: "arm64"}, b)
+		if kindOf(t, err) != KindArchitecture || !strings.Contains(err.Error(), "arm64") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if names(t, dir) != "" {
+			t.Errorf("%s: left %s", name, names(t, dir))
+		}
+	}
+}
+
 func TestFoldersOfOthers(t *testing.T) {
 	b := self(t)
 	dir := t.TempDir()

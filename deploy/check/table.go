@@ -20,7 +20,7 @@ func Table(w io.Writer, nodes []Node) error {
 		state := "unusable"
 		switch {
 		case n.Usable && len(n.Problems) > 0:
-			state = "usable*"
+			state = "ok, notes"
 		case n.Usable:
 			state = "ok"
 		case !n.Reachable:

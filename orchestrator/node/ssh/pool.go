@@ -17,8 +17,8 @@ import (
 const (
 	// DefaultParallel is how many nodes are connected to at the same time.
 	DefaultParallel = 50
-	// DefaultPatience is the time for a connection and the agent's upload.
-	DefaultPatience = 60 * time.Second
+	// DefaultPatience is the time for a connection and the agent's upload through a slow link.
+	DefaultPatience = 3 * time.Minute
 )
 
 // PoolOptions configure a Pool.

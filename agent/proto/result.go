@@ -282,7 +282,8 @@ type NodeFacts struct {
 	Hop []Counter `json:"hop,omitempty"`
 	// Switched are the switches that were carried out, in their order.
 	Switched []Switched `json:"switched,omitempty"`
-	// Shapers are the counters of the links that the kernel emulates, over the run.
+	// Shapers are the counters of the links that the kernel emulates, over the
+	// measured interval.
 	Shapers []tc.Counters `json:"shapers,omitempty"`
 }
 

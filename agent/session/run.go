@@ -37,9 +37,6 @@ func (s *session) start(st proto.Start) error {
 	if err != nil {
 		return err
 	}
-	if s.shaped, err = s.countShapers(); err != nil {
-		return err
-	}
 	s.counters, s.host = counters, probe.ReadHost()
 	sched := transport.Schedule{Clock: c, Warmup: st.Warmup, End: st.End}
 	s.mu.Lock()
@@ -64,6 +61,7 @@ func (s *session) start(st proto.Start) error {
 	s.sampler = &sampler{s: s, clock: c, every: every, end: st.End, stop: make(chan struct{}), done: make(chan struct{})}
 	go s.sampler.run()
 	s.startPulse(c, st.Warmup, st.End)
+	s.startTally(c, st.Warmup, st.End)
 	s.startSwitches(c, st.End)
 	return nil
 }
@@ -81,6 +79,7 @@ func (s *session) stopFlows() {
 		s.sampler = nil
 	}
 	s.stopPulse()
+	s.stopTally()
 	s.stopSwitches()
 	s.mu.Lock()
 	var wg sync.WaitGroup
@@ -96,11 +95,6 @@ func (s *session) stopFlows() {
 		s.facts.Missing = append(s.facts.Missing, "protocol counters: "+err.Error())
 	} else {
 		s.facts.Counters = after.Since(s.counters)
-	}
-	if after, err := s.countShapers(); err != nil {
-		s.facts.Missing = append(s.facts.Missing, "counters of emulated links: "+err.Error())
-	} else if s.facts.Shapers, err = since(s.shaped, after); err != nil {
-		s.facts.Missing = append(s.facts.Missing, "counters of emulated links: "+err.Error())
 	}
 	for _, ep := range s.endpoints {
 		ep.Facts(&s.facts)

@@ -23,7 +23,6 @@ import (
 	"github.com/hopbed/hopbed/agent/undo"
 	"github.com/hopbed/hopbed/internal/procfs"
 	"github.com/hopbed/hopbed/netem/board"
-	"github.com/hopbed/hopbed/netem/tc"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -80,7 +79,7 @@ type session struct {
 	switcher  *switcher // nil: the node stays on
 
 	counters probe.Counters
-	shaped   []tc.Counters // by the kernel's emulation, at the start
+	tally    *tally // counts the kernel's emulation in the measured interval
 	host     probe.Host
 	facts    proto.NodeFacts
 

@@ -37,8 +37,9 @@ import (
 // machine is a network namespace that outlives its agents, as a real node does:
 // with interfaces that were configured by somebody else.
 type machine struct {
-	t  *testing.T
-	ns *os.File
+	t     *testing.T
+	ns    *os.File
+	radio string // interface; empty = none
 }
 
 func newMachine(t *testing.T) *machine {
@@ -131,6 +132,9 @@ func (m *machine) state() map[string]string {
 		lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(text), "[{"), "}]"), "},{") // in an order of the kernel's
 		slices.Sort(lines)
 		out["ip "+what] = strings.Join(lines, "},\n{")
+	}
+	if m.radio != "" {
+		out["radio"] = m.wireless()
 	}
 	out["tc qdisc"] = m.run("tc", "-j", "qdisc")
 	out["tcp_metrics"] = age.ReplaceAllString(m.run("ip", "tcp_metrics"), "")

@@ -253,6 +253,17 @@ func TestDates(t *testing.T) {
 	}
 }
 
+func TestClocksShowTheDigitsThatStand(t *testing.T) {
+	for want, c := range map[string]*Clock{
+		"": nil, "+1.23ms ±310µs": {OffsetNS: 1234567, BoundNS: 314159}, "-12µs ±41µs": {OffsetNS: -12345, BoundNS: 41234},
+		"-2m0.12s ±500ms": {OffsetNS: -120.123e9, BoundNS: 0.5e9}, "+0s ±1ms": {OffsetNS: 1, BoundNS: 999999},
+	} {
+		if got := c.String(); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}
+
 // The table is shown on a terminal; what comes from nodes must not drive it.
 func TestTableIsPlainText(t *testing.T) {
 	var out bytes.Buffer

@@ -69,19 +69,22 @@ func (n *Node) access() string {
 	return n.Access
 }
 
-// String is the offset with its bound: "+1.2 ms ±0.3 ms".
+// String is the offset with its bound: "+1.23ms ±310µs".
 func (c *Clock) String() string {
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("%+.1f ms ±%s", float64(c.OffsetNS)/1e6, bound(time.Duration(c.BoundNS)))
-}
-
-func bound(d time.Duration) string {
-	if d >= 100*time.Millisecond {
-		return fmt.Sprintf("%.1f s", d.Seconds())
+	// No more digits than the bound lets stand.
+	unit := time.Microsecond
+	for c.BoundNS >= 100*unit.Nanoseconds() {
+		unit *= 10
 	}
-	return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	offset := time.Duration(c.OffsetNS).Round(unit)
+	sign := ""
+	if offset >= 0 {
+		sign = "+"
+	}
+	return fmt.Sprintf("%s%v ±%v", sign, offset, time.Duration(c.BoundNS).Round(unit))
 }
 
 // String is the name with the radio's driver: "wlan0 (nl80211, ath9k)".

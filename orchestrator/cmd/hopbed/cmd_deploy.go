@@ -142,7 +142,7 @@ func onNodes(ctx context.Context, w io.Writer, lab *labAccess, nodes []inventory
 			failed++
 			said = "failed: " + strings.TrimPrefix(err.Error(), "node "+n.Name+": ")
 		}
-		fmt.Fprintf(w, "%s: %s\n", clean(n.Name), clean(said))
+		fmt.Fprintf(w, "%s: %s\n", clean(n.Name), clean(strings.ReplaceAll(said, "\n", "; ")))
 		return nil
 	})
 	if err := errors.Join(errs...); err != nil {
@@ -194,6 +194,6 @@ func deployClean(c *cli.Context) error {
 		if out == "" {
 			out = "nothing to clean"
 		}
-		return strings.ReplaceAll(out, "\n", "; "), err
+		return out, err
 	})
 }

@@ -47,6 +47,8 @@ type Prober struct {
 	next   vtime.Time // of the next probe; Never when all are sent
 	due    bool
 	sent   int
+	late   int
+	worst  vtime.Duration
 	from   map[int]*heard
 	buf    []byte
 }
@@ -76,6 +78,10 @@ func Check(o *proto.Probe) error {
 	}
 	return nil
 }
+
+// Late is how long after its time a probe may be sent without being counted as
+// late: some times as long as the longest is on the air.
+const Late = 5 * vtime.Millisecond
 
 // Span is the time from the epoch in which every node has sent its probes.
 func Span(count int, period vtime.Duration) vtime.Duration {
@@ -136,6 +142,10 @@ func (p *Prober) Poll(now vtime.Time) ([]byte, bool) {
 		return nil, false
 	}
 	binary.BigEndian.PutUint32(p.buf[16:], uint32(p.sent))
+	if late := now.Sub(p.next); late > Late {
+		p.late++
+		p.worst = max(p.worst, late)
+	}
 	p.sent++
 	p.schedule()
 	p.due = p.next <= now
@@ -170,7 +180,7 @@ func (p *Prober) Receive(_ vtime.Time, b []byte) bool {
 
 // Heard reports what was sent and heard so far, by node.
 func (p *Prober) Heard() *proto.Heard {
-	r := &proto.Heard{Node: p.node, Sent: p.sent, From: []proto.HeardFrom{}}
+	r := &proto.Heard{Node: p.node, Sent: p.sent, From: []proto.HeardFrom{}, Late: p.late, LateMax: p.worst}
 	for n, h := range p.from {
 		f := proto.HeardFrom{Node: n, Received: h.count, Last: h.last}
 		for k := 0; k < h.last && len(f.Missing) < maxMissing; k++ {

@@ -119,8 +119,15 @@ func TestALateNodeSendsEverything(t *testing.T) {
 		}
 		n++
 	}
-	if n != 100 || p.Heard().Sent != 100 || p.Deadline() != vtime.Never {
-		t.Errorf("%d sent, deadline %v", n, p.Deadline())
+	h := p.Heard()
+	if n != 100 || h.Sent != 100 || p.Deadline() != vtime.Never || h.Late != 100 || h.LateMax < vtime.Hour-2*vtime.Second || h.LateMax > vtime.Hour {
+		t.Errorf("%d sent, deadline %v, heard %+v", n, p.Deadline(), h)
+	}
+	p, _ = New(0, order())
+	at := p.Deadline().Add(Late)
+	p.Expire(at)
+	if _, ok := p.Poll(at); !ok || p.Heard().Late != 0 || p.Heard().LateMax != 0 {
+		t.Errorf("%v after its time: %+v", Late, p.Heard())
 	}
 }
 

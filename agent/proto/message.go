@@ -112,6 +112,11 @@ type Heard struct {
 	Node int         `json:"node"`
 	Sent int         `json:"sent"`
 	From []HeardFrom `json:"from"`
+	// Late counts the probes that were sent more than 5 ms after their time, LateMax
+	// is the worst: a host that is too busy lets the probes of several nodes go at
+	// once, and they collide.
+	Late    int            `json:"late,omitempty"`
+	LateMax vtime.Duration `json:"late_max_ns,omitempty"`
 }
 
 // HeardFrom is what was heard of one node.

@@ -8,6 +8,7 @@ import (
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/experiments/etx"
 	"github.com/hopbed/hopbed/experiments/topology"
+	"github.com/hopbed/hopbed/netem/vtime"
 )
 
 func TestSurveyed(t *testing.T) {
@@ -44,5 +45,19 @@ func TestSurveyed(t *testing.T) {
 	h[0].From[0].Missing = nil // a report that was cut
 	if got, err := Surveyed(top, 5, h); err != nil || got.Heard[0].Lost != nil || got.Heard[0].Received != 2 {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Probes of a host that was too busy measure the host.
+func TestLateProbesSpoilAMeasurement(t *testing.T) {
+	top := &topology.Topology{Nodes: []topology.Node{{Name: "a", Radio: true}, {Name: "b", Radio: true}, {Name: "wired"}}}
+	heard := []*proto.Heard{{Sent: 100, Late: 5, LateMax: 9 * vtime.Second}, {Sent: 100, Late: 2}, nil}
+	if r := LateProbes(top, heard); r != nil {
+		t.Errorf("5 %% of one node: %q", r)
+	}
+	heard[1].Late, heard[1].LateMax = 31, 800*vtime.Millisecond
+	heard[0].Late = 7
+	if r := LateProbes(top, heard); len(r) != 1 || !strings.Contains(r[0], "node b sent 31 of its 100 probes more than 5ms late, up to 800ms") {
+		t.Errorf("31 %% of one node: %q", r)
 	}
 }

@@ -89,8 +89,10 @@ func (r *session) probe(ctx context.Context) (*etx.Survey, error) {
 		return nil, err
 	}
 	// A host that was too slow for a run was so for probes.
-	if r.fabric.collect(r.rec); len(r.rec.Run.InvalidReasons) > 0 {
-		return nil, &backend.Spoiled{Reasons: r.rec.Run.InvalidReasons}
+	r.fabric.collect(r.rec)
+	reasons := append(r.rec.Run.InvalidReasons, backend.LateProbes(r.s.Topology, heard)...)
+	if len(reasons) > 0 {
+		return nil, &backend.Spoiled{Reasons: reasons}
 	}
 	survey, err := backend.Surveyed(r.s.Topology, order.Count, heard)
 	if err != nil {

@@ -25,6 +25,9 @@ type Network struct {
 // Measured tells that the run's routes go over measured links.
 func (r Run) Measured() bool { return r.Config().Routing.Kind == spec.RoutingMeasured }
 
+// Real tells that the run is one of real nodes, which have no radio model.
+func (r Run) Real() bool { return r.real }
+
 // Unmeasured tells that the run's links are still to be measured.
 func (r Run) Unmeasured() bool { return r.Measured() && r.survey == nil }
 

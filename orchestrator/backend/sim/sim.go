@@ -61,9 +61,9 @@ func (b *Backend) Preflight(_ context.Context, p *plan.Plan) error {
 
 // supported says what of an experiment the model does not have.
 func supported(c *spec.Config) error {
-	if c.Topology.Inventory != "" {
-		return &backend.ErrUnsupported{Backend: Name, What: "topology.inventory", Because: "the nodes of an inventory are real hosts",
-			Do: "describe the topology by generate or nodes"}
+	if c.Topology.Inventory != "" && len(c.Topology.Links) == 0 {
+		return &backend.ErrUnsupported{Backend: Name, What: "topology.inventory", Because: "the nodes of an inventory are real hosts, and nothing says which of them would hear each other",
+			Do: "--backend ssh runs on them; list topology.links to model them"}
 	}
 	if c.MAC.Fragment != nil {
 		return &backend.ErrUnsupported{Backend: Name, What: "mac.fragment", Because: "the model's radios send frames whole",

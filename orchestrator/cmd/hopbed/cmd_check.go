@@ -14,6 +14,7 @@ import (
 	"github.com/hopbed/hopbed/experiments/library"
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
+	"github.com/hopbed/hopbed/orchestrator/backend/live/site"
 	"github.com/hopbed/hopbed/orchestrator/backend/sim"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
@@ -58,6 +59,9 @@ func checkCommand() *cli.Command {
 					return err
 				}
 			}
+			if onRealNodes(e) {
+				p = planOn(site.Name, p)
+			}
 			note := layingOut(c.App.ErrWriter, p, 2*time.Second)
 			if c.Bool("json") {
 				return planJSON(c.App.Writer, p, note)
@@ -65,6 +69,26 @@ func checkCommand() *cli.Command {
 			return printPlan(c.App.Writer, p, note)
 		},
 	}
+}
+
+// onRealNodes tells that a file is meant for real nodes alone.
+func onRealNodes(e *spec.Experiment) bool {
+	on := e.Base().Backends
+	if len(on) == 0 {
+		return e.Base().Topology.Inventory != ""
+	}
+	return !slices.ContainsFunc(on, func(b spec.Backend) bool { return b != spec.BackendSSH })
+}
+
+// layOutForCheck lays a run out as far as can be known: of real nodes whose links
+// are still to be measured, without its flows.
+func layOutForCheck(r plan.Run) (s *plan.Scenario, measured bool, err error) {
+	if r.Unmeasured() && r.Real() {
+		s, err = r.Network()
+		return s, true, err
+	}
+	s, err = r.Scenario()
+	return s, false, err
 }
 
 // wallPerRun is the time that bringing a netns run's nodes up and down takes
@@ -95,8 +119,12 @@ func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 	if len(base.Backends) > 0 {
 		fmt.Fprintf(w, "back ends: %s (unless --backend says otherwise)\n", strings.Join(backendsOf(base), ", then "))
 	}
-	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%s, %v measured); about %v on netns\n",
-		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, warmupText(base), base.Duration, roundTime(p.WallTime(wallPerRun)))
+	on := defaultBackend
+	if onRealNodes(e) {
+		on = site.Name
+	}
+	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%s, %v measured); about %v on %s\n",
+		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, warmupText(base), base.Duration, roundTime(p.WallTime(wallPerRun)), on)
 	if n, d := p.SurveyTime(); n > 0 {
 		fmt.Fprintf(w, "before the first run the links of %d networks are measured, %v in all; until then routes and flows are shown as the radio model has them\n", n, roundTime(d.Std()))
 	}
@@ -139,7 +167,7 @@ func printNetworks(w io.Writer, p *plan.Plan, note func(done int)) error {
 	more := 0
 	for i, r := range p.Runs {
 		note(i)
-		s, err := r.Scenario()
+		s, measured, err := layOutForCheck(r)
 		if err != nil {
 			return err
 		}
@@ -147,6 +175,9 @@ func printNetworks(w io.Writer, p *plan.Plan, note func(done int)) error {
 			continue
 		}
 		text := fmt.Sprintf("%sflows by hops: %s\n", s.Topology.Summary(), hopHistogram(s))
+		if measured {
+			text = fmt.Sprintf("%d real nodes; their links are measured before the first run, and pairs and routes follow from them\n", len(s.Topology.Nodes))
+		}
 		k := slices.IndexFunc(shown, func(n network) bool { return n.text == text })
 		switch {
 		case k >= 0:
@@ -241,7 +272,7 @@ func planJSON(w io.Writer, p *plan.Plan, note func(done int)) error {
 			j.Params[q.Name] = q.Value
 		}
 		out.Runs = append(out.Runs, j)
-		if _, err := r.Scenario(); err != nil {
+		if _, _, err := layOutForCheck(r); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func TestPassphraseIsAskedOnce(t *testing.T) {
 		n.Identity = []string{key}
 		var asked, again atomic.Int32
 		var given [][]byte
-		d := sshclient.New(sshclient.Options{Timeout: 20 * time.Second, Passphrase: func(_ context.Context, file string, repeat bool) ([]byte, error) {
+		d := sshclient.New(sshclient.Options{Timeout: patience, Passphrase: func(_ context.Context, file string, repeat bool) ([]byte, error) {
 			if file != key {
 				t.Errorf("asked for %s", file)
 			}
@@ -210,9 +210,9 @@ func TestPassphraseIsNotThere(t *testing.T) {
 			t.Errorf("a passphrase in %v", err)
 		}
 	}
-	patient := answer(phrase, nil)
-	patient.Config = configured(t, "BatchMode yes\n")
-	wantReason(t, tryDial(t, patient, n), sshclient.AuthRefused, key+" is encrypted, and BatchMode")
+	batch := answer(phrase, nil)
+	batch.Config = configured(t, "BatchMode yes\n")
+	wantReason(t, tryDial(t, batch, n), sshclient.AuthRefused, key+" is encrypted, and BatchMode")
 	// The key after the one that cannot be decrypted is tried, and nobody is asked
 	// for a key that the server does not want.
 	n.Identity = []string{sshtest.Key(t, "ed25519", phrase), key, s.Identity}

@@ -15,16 +15,27 @@ import (
 	"github.com/hopbed/hopbed/deploy/sshtest"
 )
 
-// within bounds what a test waits for; a busy machine may take its time.
+// patience is how long a login may take that is not about time: a busy machine has
+// other things to do.
+const patience = 2 * time.Minute
+
+// within bounds what a test waits for.
 func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
+func patient(o sshclient.Options) sshclient.Options {
+	if o.Timeout == 0 && o.Config == nil {
+		o.Timeout = patience
+	}
+	return o
+}
+
 func dial(t *testing.T, o sshclient.Options, n *inventory.Node) sshclient.Client {
 	t.Helper()
-	c, err := sshclient.New(o).Dial(within(t), n)
+	c, err := sshclient.New(patient(o)).Dial(within(t), n)
 	if err != nil {
 		t.Fatal(err)
 	}

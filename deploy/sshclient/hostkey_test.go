@@ -18,7 +18,7 @@ var hostKeyTypes = []string{"ed25519", "rsa", "ecdsa"}
 // tryDial dials and closes.
 func tryDial(t *testing.T, o sshclient.Options, n *inventory.Node) error {
 	t.Helper()
-	c, err := sshclient.New(o).Dial(within(t), n)
+	c, err := sshclient.New(patient(o)).Dial(within(t), n)
 	if err == nil {
 		err = c.Close()
 	}
@@ -142,7 +142,7 @@ func TestAcceptNew(t *testing.T) {
 	n.KnownHosts = []string{file}
 	var told []string
 	var mu sync.Mutex
-	d := sshclient.New(sshclient.Options{AcceptNew: true, Warn: func(_, w string) {
+	d := sshclient.New(sshclient.Options{Timeout: patience, AcceptNew: true, Warn: func(_, w string) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, w)

@@ -91,7 +91,7 @@ func TestJumpHostsByName(t *testing.T) {
 // them, and comes back with the next.
 func TestJumpHostIsShared(t *testing.T) {
 	near, last := sshtest.Start(t, sshtest.Options{Config: []string{"MaxStartups 3", "MaxSessions 2"}}), sshtest.Start(t, sshtest.Options{})
-	d := sshclient.New(sshclient.Options{})
+	d := sshclient.New(sshclient.Options{Timeout: patience})
 	for round := 1; round <= 2; round++ {
 		clients := make([]sshclient.Client, 20)
 		for i, err := range sshclient.Each(within(t), len(clients), len(clients), func(i int) (err error) {
@@ -125,7 +125,7 @@ func TestJumpHostForwardsNothing(t *testing.T) {
 	wantReason(t, tryDial(t, sshclient.Options{}, behind(last, "n01", near2)), sshclient.Unreachable, "seen from "+near2.User+"@"+near2.Addr.String())
 	// A jump host that is down is tried once for all who wait for it.
 	near2.Stop()
-	d := sshclient.New(sshclient.Options{})
+	d := sshclient.New(sshclient.Options{Timeout: patience})
 	for i, err := range sshclient.Each(within(t), 5, 5, func(i int) error {
 		_, err := d.Dial(within(t), behind(last, fmt.Sprintf("n%02d", i), near2))
 		return err

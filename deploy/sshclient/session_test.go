@@ -45,6 +45,11 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// zeros never ends. What it gives is what was in the buffer.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
 // A program that ends without reading its input, as on a full disk, tells its own
 // end.
 func TestProgramLeavesItsInput(t *testing.T) {

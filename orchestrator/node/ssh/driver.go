@@ -129,7 +129,7 @@ func (d *Driver) Start(ctx context.Context, specs []node.Spec) ([]node.Handle, e
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		started = slices.DeleteFunc(started, func(h *handle) bool { return h == nil })
-		return nil, errors.Join(err, d.end(context.WithoutCancel(ctx), started))
+		return nil, errors.Join(err, d.end(ctx, started)) // without politeness when the user does not want to wait
 	}
 	d.handles = append(d.handles, started...)
 	out := make([]node.Handle, len(started))

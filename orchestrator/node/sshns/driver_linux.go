@@ -124,7 +124,7 @@ func (d *Driver) Start(ctx context.Context, specs []node.Spec) ([]node.Handle, e
 	g, handles, err := d.start(ctx, specs)
 	if err != nil {
 		if g != nil {
-			err = errors.Join(err, g.close(context.WithoutCancel(ctx)))
+			err = errors.Join(err, g.close(ctx))
 		}
 		return nil, err
 	}

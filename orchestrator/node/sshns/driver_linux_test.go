@@ -366,3 +366,32 @@ func controller() int {
 	time.Sleep(time.Hour)
 	return 0
 }
+
+// BenchmarkNodes measures how long n namespaces with servers and agents take to come
+// up, greet, and go.
+func BenchmarkNodes(b *testing.B) {
+	need(b)
+	for _, n := range []int{20, 100} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var up, down time.Duration
+			for b.Loop() {
+				d := newDriver(b, Options{})
+				t0 := time.Now()
+				hs := start(b, d, n)
+				for _, h := range hs {
+					if _, err := bufio.NewReader(h.Conn()).ReadString('\n'); err != nil {
+						b.Fatal(h.Name(), err, h.Stderr())
+					}
+				}
+				t1 := time.Now()
+				if err := d.Close(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+				up += t1.Sub(t0)
+				down += time.Since(t1)
+			}
+			b.ReportMetric(up.Seconds()/float64(b.N), "s-up")
+			b.ReportMetric(down.Seconds()/float64(b.N), "s-down")
+		})
+	}
+}

@@ -103,6 +103,14 @@ func GuardianMain(vacate Vacate) int {
 	// First what may have put its environment, and with it the tag, off.
 	left := vacate(ctx, spaces)
 	cleaned, err := journal.CleanOne(ctx, journals, tag)
+	for cleaned != nil && cleaned.Alive && ctx.Err() == nil {
+		// The keeper is not quite dead, or another hopbed sweeps at this moment.
+		time.Sleep(20 * time.Millisecond)
+		cleaned, err = journal.CleanOne(ctx, journals, tag)
+	}
+	if cleaned != nil && cleaned.Alive {
+		err = errors.Join(err, errors.New("its journal is in use"))
+	}
 	if cleaned == nil && err == nil && left == nil {
 		return 0 // the keeper has removed everything, and its journal
 	}

@@ -262,9 +262,15 @@ func (k *Keeper) node(name string) (*Node, error) {
 	return nil, unknownNode(name, k.opt.Name, all)
 }
 
-// logf writes a line with its time to the lab's log. The text may hold what a
-// client said: it stays one line.
 func (k *Keeper) logf(format string, args ...any) {
+	k.logMu.Lock()
+	defer k.logMu.Unlock()
+	Logf(k.opt.Output, format, args...)
+}
+
+// Logf writes a line with its time to a lab's log. The text may hold what a client
+// said: it stays one line.
+func Logf(to io.Writer, format string, args ...any) {
 	text := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '�'
@@ -275,9 +281,8 @@ func (k *Keeper) logf(format string, args ...any) {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	k.logMu.Lock()
-	defer k.logMu.Unlock()
-	fmt.Fprintf(k.opt.Output, "%s %s\n", time.Now().Format("2006-01-02T15:04:05.000Z07:00"), text)
+	// A log that cannot be written (a full disk) costs no network.
+	_, _ = fmt.Fprintf(to, "%s %s\n", time.Now().Format("2006-01-02T15:04:05.000Z07:00"), text)
 }
 
 // null is an open /dev/null, thrice.

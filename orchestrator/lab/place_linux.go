@@ -72,6 +72,12 @@ type Claim struct {
 	file  *os.File
 }
 
+// A List holds a file for as long as it takes to read it; a keeper holds it for good.
+const (
+	look  = 10 * time.Millisecond
+	looks = 20
+)
+
 // Claim takes a name. before is what the file said of an earlier lab of the name
 // whose keeper was killed, nil if there was none. The error is a *Taken when one
 // stands.
@@ -79,7 +85,7 @@ func (p *Place) Claim(name string) (c *Claim, before *Entry, err error) {
 	if err := CheckName(name); err != nil {
 		return nil, nil, err
 	}
-	for {
+	for tries := 0; ; tries++ {
 		f, err := os.OpenFile(p.file(name), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, nil, fmt.Errorf("lab %s: %w", name, err)
@@ -87,6 +93,10 @@ func (p *Place) Claim(name string) (c *Claim, before *Entry, err error) {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			e := readEntry(f, name)
 			f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) && tries < looks {
+				time.Sleep(look) // somebody may only be looking
+				continue
+			}
 			if errors.Is(err, unix.EWOULDBLOCK) {
 				return nil, nil, &Taken{*e}
 			}

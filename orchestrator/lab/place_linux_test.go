@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/hopbed/hopbed/internal/testenv"
 )
 
@@ -66,6 +68,20 @@ func TestNamesAreClaimedOnce(t *testing.T) {
 	}
 	if all, err = p.List(); err != nil || len(all) != 0 {
 		t.Errorf("%+v, %v", all, err)
+	}
+	// Somebody who only looks is not taken for a keeper.
+	f, err := os.Create(p.file("y"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	go func() { time.Sleep(50 * time.Millisecond); f.Close() }()
+	if c, _, err = p.Claim("y"); err != nil {
+		t.Errorf("while somebody looked: %v", err)
+	} else if err := c.Release(); err != nil {
+		t.Error(err)
 	}
 	for _, name := range []string{"", "../x", "X", "-x", "a b", strings.Repeat("x", 65), "x/y", "x\n"} {
 		if _, _, err := p.Claim(name); err == nil {

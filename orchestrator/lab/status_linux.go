@@ -135,6 +135,7 @@ func (k *Keeper) Status() *Status {
 	if h := k.opt.Network.Health(); h != nil && h.Lateness.Events > 0 {
 		st.Late = &h.Lateness.P99
 	}
+	st.Example = exampleLink(t)
 	running := k.tenants()
 	for i, n := range k.nodes {
 		out := NodeStatus{Name: n.Name, Addr: n.Addr, Interfaces: n.Interfaces, Up: s.nodes[i].up, Processes: running[n.Name]}
@@ -165,6 +166,20 @@ func (k *Keeper) Status() *Status {
 		}
 	}
 	return st
+}
+
+// exampleLink is a link that orders can name without more words.
+func exampleLink(t *topology.Topology) string {
+	for i := range t.Links {
+		if l := &t.Links[i]; l.Usable && !wired(t, l.From, l.To) {
+			return t.Nodes[l.From].Name + "-" + t.Nodes[l.To].Name
+		}
+	}
+	if len(t.Pipes) > 0 {
+		e := t.Pipes[0].Ends
+		return t.Nodes[e[0]].Name + "-" + t.Nodes[e[1]].Name
+	}
+	return ""
 }
 
 func list(changed []Changed) string {

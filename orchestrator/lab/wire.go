@@ -86,6 +86,7 @@ type Status struct {
 	Wires      []LinkStatus `json:"wires,omitempty"`
 	Radio      []LinkStatus `json:"radio,omitempty"` // links that are not as they came up
 	RadioLinks int          `json:"radio_links"`
+	Example    string       `json:"example,omitempty"` // a link that there is, as Set takes it
 	Routes     bool         `json:"routes"`
 	IPv6       bool         `json:"ipv6"`
 	Rootless   bool         `json:"rootless"`

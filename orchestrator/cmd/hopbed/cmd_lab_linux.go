@@ -265,7 +265,13 @@ func printLab(w io.Writer, s *lab.Status, fresh bool) error {
 	}
 	tw = tabwriter.NewWriter(w, 0, 4, 3, ' ', 0)
 	fmt.Fprintf(tw, "\nhopbed exec %s ping %s\truns anything in a node; without a command: a shell\n", a, b)
-	fmt.Fprintf(tw, "hopbed set %s loss=5%%\tchanges it while it stands (hopbed set --help)\n", exampleLink(s))
+	example := s.Example
+	if example == "" {
+		example = a + " up=false"
+	} else {
+		example += " loss=5%"
+	}
+	fmt.Fprintf(tw, "hopbed set %s\tchanges it while it stands (hopbed set --help)\n", clean(example))
 	fmt.Fprintf(tw, "hopbed status\tshows it\nhopbed down\ttakes it down\nlog\t%s\n", clean(s.Log))
 	return tw.Flush()
 }
@@ -290,16 +296,6 @@ func lateness(s *lab.Status) string {
 		what = "the host is busy: take what is measured here with care"
 	}
 	return fmt.Sprintf("lateness of the medium: 99%% of its events at most %v: %s\n", s.Late.Std().Round(time.Microsecond), what)
-}
-
-func exampleLink(s *lab.Status) string {
-	if len(s.Wires) > 0 {
-		return s.Wires[0].From + "-" + s.Wires[0].To
-	}
-	if len(s.Nodes) > 1 {
-		return s.Nodes[0].Name + "-" + s.Nodes[1].Name
-	}
-	return "n01-n02"
 }
 
 func downAction(c *cli.Context) error {

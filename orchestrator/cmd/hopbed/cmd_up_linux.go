@@ -19,6 +19,7 @@ import (
 	"github.com/hopbed/hopbed/internal/journal"
 	"github.com/hopbed/hopbed/internal/reexec"
 	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/orchestrator/backend/live"
 	"github.com/hopbed/hopbed/orchestrator/lab"
 	"github.com/hopbed/hopbed/orchestrator/node/netns"
 )
@@ -281,7 +282,7 @@ func (k *keeping) run(ctx context.Context, warn func(string), ready func(*lab.St
 	if err != nil {
 		return err
 	}
-	net, err := stand(ctx, b, scenario, k.c.Bool("no-routes"), k.c.Bool("ipv6"))
+	net, err := stand(ctx, b, scenario, live.Standing{NoRoutes: k.c.Bool("no-routes"), IPv6: k.c.Bool("ipv6")}, k.log)
 	if err != nil {
 		return err
 	}

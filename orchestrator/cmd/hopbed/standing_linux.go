@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 
 	"github.com/hopbed/hopbed/agent/session"
@@ -61,8 +62,9 @@ func plainSettings(s *plan.Scenario) (*plan.Scenario, *lab.Settings, error) {
 // network is a live network as a keeper wants it.
 type network struct{ *live.Network }
 
-func stand(ctx context.Context, b *live.Backend, s *plan.Scenario, noRoutes, ipv6 bool) (*network, error) {
-	n, err := b.Stand(ctx, s, live.Standing{NoRoutes: noRoutes, IPv6: ipv6}, func(string, vtime.Duration, vtime.Duration) {})
+// stand brings a network up; log takes what it does, step by step.
+func stand(ctx context.Context, b *live.Backend, s *plan.Scenario, o live.Standing, log io.Writer) (*network, error) {
+	n, err := b.Stand(ctx, s, o, func(step string, _, _ vtime.Duration) { lab.Logf(log, "%s", step) })
 	if err != nil {
 		return nil, err
 	}

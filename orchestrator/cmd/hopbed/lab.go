@@ -49,6 +49,7 @@ func openLab(c *cli.Context, e *spec.Experiment, warn func(string)) (*labAccess,
 	if err != nil {
 		return nil, err
 	}
+	all := inv.Nodes // a jump host need not have the tags
 	if tags := c.StringSlice("tags"); len(tags) > 0 {
 		if inv, err = inv.Tagged(tags); err != nil {
 			return nil, err
@@ -66,7 +67,7 @@ func openLab(c *cli.Context, e *spec.Experiment, warn func(string)) (*labAccess,
 		Inventory: inv,
 		Agents:    &agents.Finder{Dir: c.String("agents")},
 		Dialer: sshclient.New(sshclient.Options{
-			Config: cfg, Nodes: inv.Nodes, Passphrase: askPassphrase(), AcceptNew: c.Bool("accept-new"),
+			Config: cfg, Nodes: all, Passphrase: askPassphrase(), AcceptNew: c.Bool("accept-new"),
 			Warn: func(node, what string) { warn(fmt.Sprintf("node %s: %s", node, what)) },
 		}),
 	}, nil

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
@@ -84,5 +85,32 @@ func TestTopologyMeasuresNamespaces(t *testing.T) {
 	}
 	if d, err := strconv.ParseFloat(m[1], 64); err != nil || d < 0.65 || d > 0.99 {
 		t.Errorf("a to b delivers %v, 0.9 listed", d)
+	}
+}
+
+// The links of a lab are measured without an experiment: the nodes of an inventory,
+// reached by SSH, over a switch that loses nothing. They are afterwards as they
+// were.
+func TestTopologyMeasuresALab(t *testing.T) {
+	l := newWiredLab(t, 3)
+	p := prepare(t, l.dir, "topology", "etx", "--inventory", "lab.yaml", "--agents", builtAgents(t), "--set", "routing.probes=20", "--set", "routing.period=50ms", "--set", "limits.reruns=5")
+	l.control.within(t, p.launch)
+	if code := p.end(); code != exitOK {
+		t.Fatalf("status %d:\n%s", code, p.said())
+	}
+	out := p.stdout.String()
+	for _, want := range []string{`(?m)^n01 +n02 +1\.000 +0\.84–1\.00 +1\.000 +0\.84–1\.00 +1\.00 `, `(?m)^n02 +n03 +1\.000`, "20 probes of 134B"} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if !strings.Contains(p.said(), "3 pairs of nodes heard probes: 3 usable links") {
+		t.Errorf("progress:\n%s", p.said())
+	}
+	if strings.Contains(out, "model") {
+		t.Errorf("a model of real nodes:\n%s", out)
+	}
+	for _, n := range l.nodes {
+		n.putBack(t, 10*time.Second)
 	}
 }

@@ -31,7 +31,7 @@ func run(t *testing.T, p *Prober, each func(at vtime.Time, b []byte)) {
 	}
 }
 
-// De Couto et al., section 3.2.1, RFC 3626, 18.1: probes at the period, each moved
+// De Couto et al., section 3, RFC 3626, 18.1: probes at the period, each moved
 // by a part of it; and every node at a phase of its own.
 func TestProbesAreSentAtTheirPeriodWithJitter(t *testing.T) {
 	var first []vtime.Time

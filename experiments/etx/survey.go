@@ -7,7 +7,7 @@ import (
 )
 
 // Survey is what broadcast probes gave (De Couto et al., MobiCom 2003, section
-// 3.2): every node that takes part sends the same number of them, and the others
+// 3): every node that takes part sends the same number of them, and the others
 // count which arrived.
 type Survey struct {
 	// Nodes is the number of nodes of the network, Probes that of the probes of

@@ -63,7 +63,7 @@ duration: 10s
 }
 
 // TestProbesAreShorterAndSlowerThanData: the difference that measured ETX has
-// (De Couto et al., section 4.3), and that size and rate take away.
+// (De Couto et al. found it for their larger packets), and that size and rate take away.
 func TestProbesAreShorterAndSlowerThanData(t *testing.T) {
 	const text = `hopbed: 1
 name: m

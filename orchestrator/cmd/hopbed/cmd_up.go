@@ -74,6 +74,12 @@ func chooseStanding(c *cli.Context) (*standing, error) {
 			break
 		}
 	}
+	for i := range cfg.Topology.Pipes {
+		if cfg.Topology.Pipes[i].Emulator == spec.KernelEmulator {
+			note("wires of a standing network are emulated in user space, where each can be changed: emulator: kernel is for runs")
+			break
+		}
+	}
 	if cfg.Topology.Inventory != "" {
 		return nil, fmt.Errorf("%s: its nodes are real ones (topology.inventory): hopbed up makes emulated networks; describe the topology by generate, nodes or import", e.File)
 	}

@@ -162,7 +162,13 @@ func (l *standingLab) ping(from, to string, args ...string) (lost float64, least
 func TestANetworkByHand(t *testing.T) {
 	testenv.Need(t, testenv.Program("ping"))
 	l := newStandingLab(t, hand)
-	says(t, l.must("up", "f.yaml"), "lab by-hand of f.yaml stands: 4 nodes", "10.77.0.4", "hopbed down")
+	write(t, filepath.Join(l.dir, "f.yaml"), strings.Replace(hand, "rate: 10mbit,", "rate: 10mbit, emulator: kernel,", 1))
+	p := l.program("up", "f.yaml")
+	if code := p.end(); code != 0 {
+		t.Fatalf("status %d: %s", code, p.said())
+	}
+	says(t, p.said(), "emulated in user space")
+	says(t, p.stdout.String(), "lab by-hand of f.yaml stands: 4 nodes", "10.77.0.4", "hopbed down")
 	spaces := l.spaces()
 	if len(spaces) != 4 {
 		t.Fatalf("namespaces: %v", spaces)

@@ -126,7 +126,11 @@ func printPlan(w io.Writer, p *plan.Plan, note func(done int)) error {
 	fmt.Fprintf(w, "%d points × %d repetitions = %d runs of %v (%s, %v measured); about %v on %s\n",
 		len(e.Points()), base.Repeat, len(p.Runs), base.Warmup+base.Duration, warmupText(base), base.Duration, roundTime(p.WallTime(wallPerRun)), on)
 	if n, d := p.SurveyTime(); n > 0 {
-		fmt.Fprintf(w, "before the first run the links of %d networks are measured, %v in all; until then routes and flows are shown as the radio model has them\n", n, roundTime(d.Std()))
+		until := "; until then routes and flows are shown as the radio model has them"
+		if onRealNodes(e) {
+			until = ""
+		}
+		fmt.Fprintf(w, "before the first run the links of %d networks are measured, %v in all%s\n", n, roundTime(d.Std()), until)
 	}
 	fmt.Fprintln(w)
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)

@@ -117,7 +117,7 @@ func TestBadInput(t *testing.T) {
 		"table not named":    {"", []string{"export"}, 2, []string{"table"}},
 		"run not named":      {"", []string{"show"}, 2, []string{"results"}},
 		"stray argument":     {"", []string{"results", "load30"}, 2, []string{"load30", "no argument"}},
-		"no subcommand":      {"", []string{"topology", "draw"}, 2, []string{"draw", "topology --help"}},
+		"no subcommand":      {"", []string{"topology", "paint"}, 2, []string{"paint", "topology --help"}},
 		"mesh of one node":   {"", []string{"bench", "medium", "--mesh", "1"}, 2, []string{"--mesh 1", "2 to 1000"}},
 		"no name for the db": {tiny, []string{"run", "f.yaml", "--db", ""}, 2, []string{"--db"}},
 		"report is a folder": {tiny, []string{"run", "f.yaml", "--report", "."}, 2, []string{".html"}},

@@ -34,15 +34,7 @@ func rates(m measured) string {
 }
 
 // slack is how late a busy machine with emulated processors may be.
-const slack = 40 * ms
-
-// about bounds a moment of a distribution: tolerance relative to the asked.
-func about(t *testing.T, who, what string, got, want, tolerance float64) {
-	t.Helper()
-	if math.Abs(got-want) > tolerance*want {
-		t.Errorf("%s: %s %.4g, want %.4g within %.0f %%", who, what, got, want, 100*tolerance)
-	}
-}
+const slack = 100 * ms
 
 func delayed(d vtime.Duration) func(*testing.T, string, measured) {
 	return func(t *testing.T, who string, m measured) {
@@ -92,10 +84,14 @@ func atRate(bits float64) func(*testing.T, string, measured) {
 	}
 }
 
+// alikeRate wants what the pipe carried. A machine that stands still makes the
+// kernel's timers late: buckets of tokens overflow meanwhile, and queues are emptied
+// late. So less may come, but never more.
 func alikeRate(t *testing.T, k, own measured) {
 	t.Helper()
-	about(t, "netem", "rate (the pipe's is the measure)", k.rate, own.rate, 0.03)
-	about(t, "netem", "packets", float64(k.arrived), float64(own.arrived), 0.03)
+	if k.rate > 1.03*own.rate || k.rate < 0.4*own.rate || float64(k.arrived) > 1.03*float64(own.arrived)+2 || float64(k.arrived) < 0.4*float64(own.arrived) {
+		t.Errorf("netem: %.4g bit/s, %d packets; the pipe %.4g, %d", k.rate, k.arrived, own.rate, own.arrived)
+	}
 }
 
 func measurements() []aMeasurement {

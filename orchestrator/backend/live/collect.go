@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/netem/tc"
 	"github.com/hopbed/hopbed/orchestrator/store"
 )
 
@@ -29,6 +30,7 @@ func collectNodes(rec *store.RunRecord, results []*proto.Results) {
 		if d := r.Facts.Standstill; d > 0 {
 			f["standstill_ms"] = strconv.FormatFloat(d.Seconds()*1e3, 'f', 1, 64)
 		}
+		shapedFacts(f, r.Facts.Shapers)
 		for _, c := range append(append([]proto.Counter(nil), r.Facts.Counters...), r.Facts.Hop...) {
 			f[c.Name] = strconv.FormatInt(c.Delta, 10)
 		}
@@ -77,4 +79,16 @@ func interfaceFacts(i *proto.InterfaceState) map[string]string {
 		f["offload_"+o.Name] = strconv.FormatBool(o.On)
 	}
 	return f
+}
+
+// shapedFacts keeps what the node's kernel did to the packets of links that it
+// emulates, over the measured interval.
+func shapedFacts(f store.Facts, counters []tc.Counters) {
+	for _, c := range counters {
+		side := "egress"
+		if c.Ingress {
+			side = "ingress"
+		}
+		f[fmt.Sprintf("shaped.%s.%s.%d", c.Interface, side, c.Class)] = fmt.Sprintf("%d passed, %d lost, %d dropped by a full queue", c.Packets, c.Lost, c.Dropped)
+	}
 }

@@ -56,7 +56,7 @@ func newSpace(t *testing.T) *space {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if s.net, err = netlink.NewHandleAt(h); err != nil {
+	if s.net, err = netlink.NewHandleAt(h, unix.NETLINK_ROUTE); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.net.Close)
@@ -160,7 +160,7 @@ type labNode struct {
 // servers, by the node's name.
 func newWiredLab(t *testing.T, n int, config ...map[string]string) *wiredLab {
 	t.Helper()
-	testenv.Need(t, testenv.Root, testenv.NetNS, testenv.Program("go"))
+	testenv.Need(t, testenv.Root, testenv.NetNS)
 	l := &wiredLab{t: t, dir: t.TempDir(), control: newSpace(t)}
 	l.control.bridge(t, "control")
 	l.control.address(t, "control", "10.9.255.254/16")
@@ -197,6 +197,7 @@ func newWiredLab(t *testing.T, n int, config ...map[string]string) *wiredLab {
 // builds it.
 func builtAgents(t *testing.T) string {
 	t.Helper()
+	testenv.Need(t, testenv.Program("go"))
 	dir := t.TempDir()
 	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, "hopbed-agent-"+runtime.GOARCH), "github.com/hopbed/hopbed/agent/cmd/hopbed-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

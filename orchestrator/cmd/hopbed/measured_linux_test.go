@@ -25,6 +25,7 @@ topology:
 routing: {kind: measured, probes: 150, period: 40ms}
 flows: [{pairs: [{src: a, dst: w}], transport: $transport}]
 matrix: {transport: [hop, tcp/reno]}
+limits: {reruns: 20}
 warmup: 500ms
 duration: 1s
 `)
@@ -74,7 +75,7 @@ duration: 1s
 func TestTopologyMeasuresNamespaces(t *testing.T) {
 	dir := liveLab(t)
 	write(t, filepath.Join(dir, "l.yaml"), listedLinks)
-	status, out, stderr := hopbed(t, dir, "topology", "etx", "--measure", "--set", "routing.probes=100", "--set", "routing.period=40ms", "l.yaml")
+	status, out, stderr := hopbed(t, dir, "topology", "etx", "--measure", "--set", "routing.probes=100", "--set", "routing.period=40ms", "--set", "limits.reruns=20", "l.yaml")
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
@@ -93,7 +94,7 @@ func TestTopologyMeasuresNamespaces(t *testing.T) {
 // were.
 func TestTopologyMeasuresALab(t *testing.T) {
 	l := newWiredLab(t, 3)
-	p := prepare(t, l.dir, "topology", "etx", "--inventory", "lab.yaml", "--agents", builtAgents(t), "--set", "routing.probes=20", "--set", "routing.period=50ms", "--set", "limits.reruns=5")
+	p := prepare(t, l.dir, "topology", "etx", "--inventory", "lab.yaml", "--agents", builtAgents(t), "--set", "routing.probes=20", "--set", "routing.period=50ms", "--set", "limits.reruns=20")
 	l.control.within(t, p.launch)
 	if code := p.end(); code != exitOK {
 		t.Fatalf("status %d:\n%s", code, p.said())

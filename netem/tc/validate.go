@@ -2,6 +2,7 @@ package tc
 
 import (
 	"math"
+	"strings"
 
 	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -48,7 +49,7 @@ func (l *Link) validate(dir string, i int, c *Class, n int) error {
 	p := pipe.Config{Rate: s.Rate, Overhead: s.Overhead, Delay: s.Delay, Jitter: s.Jitter, Loss: s.Loss, Reorder: s.Reorder, Duplicate: s.Duplicate,
 		Queue: pipe.Queue{Packets: s.Limit, Bytes: s.LimitBytes}}
 	if err := p.Validate(); err != nil {
-		return bad("%v", err)
+		return bad("%s", strings.TrimPrefix(err.Error(), "pipe: "))
 	}
 	switch {
 	case s.Rate != 0 && s.Rate < minRate:

@@ -16,6 +16,9 @@ const QuickNotice = "quick: not for conclusions"
 // Set is one campaign, ready to be reported.
 type Set struct {
 	Campaign store.Campaign
+	// Surveys are what was measured of the links before the first run; none where
+	// the routes come from the radio model or the file.
+	Surveys  []store.Survey
 	Runs     []store.Run // all, valid or not, in the order in which they were saved
 	Groups   []Group     // in the order of the plan
 	Warnings []string    // about the whole campaign
@@ -130,7 +133,11 @@ func Load(ctx context.Context, st *store.Store, campaignID int64) (*Set, error) 
 	for _, fl := range flows {
 		byRun[fl.RunID] = append(byRun[fl.RunID], fl)
 	}
-	s := &Set{Campaign: *c, Runs: runs, st: st}
+	surveys, err := st.Surveys(ctx, campaignID)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Campaign: *c, Runs: runs, Surveys: surveys, st: st}
 	s.group(byRun)
 	s.warn()
 	return s, nil

@@ -35,6 +35,9 @@ func (s *Section) facts() []fact {
 	if t := s.times(); t != "" {
 		f = append(f, fact{"each run", t})
 	}
+	if t := s.routes(); t != "" {
+		f = append(f, fact{"routes", t})
+	}
 	if c.Reference != "" {
 		f = append(f, fact{"reference", safetext.Line(c.Reference, maxName)})
 	}
@@ -43,6 +46,20 @@ func (s *Section) facts() []fact {
 		f = append(f, fact{"ended", minutes(c.Finished)})
 	}
 	return append(f, fact{"file sha256", safetext.Line(c.FileSHA256, 64)})
+}
+
+// routes says where measured routes come from; "" for those that are not measured.
+func (s *Section) routes() string {
+	if len(s.Set.Surveys) == 0 {
+		return ""
+	}
+	v := &s.Set.Surveys[0]
+	networks := "the network"
+	if n := len(s.Set.Surveys); n > 1 {
+		networks = fmt.Sprintf("each of %d networks", n)
+	}
+	return fmt.Sprintf("over the links of %s as measured before the first run: %d probes of %d B at %s from each node, one every %g s",
+		networks, v.Probes, v.Size, rate(float64(v.Rate)), v.PeriodS)
 }
 
 // times describes the runs' length when all have the same.

@@ -15,6 +15,7 @@ import (
 
 	external "github.com/hopbed/hopbed/agent/transport/program"
 	"github.com/hopbed/hopbed/netem/tap"
+	"github.com/hopbed/hopbed/netem/tc"
 )
 
 // Examine runs every check, in the order in which a reader wants them. noRoot
@@ -199,22 +200,22 @@ func tryCC(name string) error {
 	return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 }
 
-// netem tries the kernel's link emulator on the loopback of a namespace of its
-// own.
+// netem looks at what the kernel can emulate links with.
 func netem() Check {
-	c := Check{Name: "kernel link emulator (sch_netem)", State: OK, Found: "available"}
-	err := apart(func() error {
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
-		}
-		attrs := netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
-		return netlink.QdiscAdd(netlink.NewNetem(attrs, netlink.NetemQdiscAttrs{Limit: 10}))
-	})
-	if err != nil {
-		c.State, c.Found = Lack, err.Error()
-		c.Cost = "no kernel netem; the emulated radio does not need it"
-		c.Remedy = "modprobe sch_netem (Ubuntu: apt install linux-modules-extra-$(uname -r))"
+	c := Check{Name: "kernel link emulator (sch_netem)", State: OK, Found: "available, with seeds"}
+	f, err := tc.Probe()
+	if err == nil {
+		err = f.Netem
+	}
+	var u *tap.Unavailable
+	switch {
+	case errors.As(err, &u):
+		c.State, c.Found, c.Remedy = Lack, u.Because, u.Do
+		c.Cost = "no wired links with emulator: kernel but those of a rate alone; the emulated radio does not need it"
+	case err != nil:
+		c.State, c.Found, c.Cost = Lack, err.Error(), "no wired links with emulator: kernel"
+	case !f.Seed:
+		c.Found = "available, without seeds (they came with Linux 6.6): what it draws differs from run to run"
 	}
 	return c
 }

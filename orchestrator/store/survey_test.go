@@ -10,8 +10,8 @@ import (
 func survey(campaign int64, network string) *Survey {
 	return &Survey{
 		CampaignID: campaign, Network: network, Repetition: 1, Params: Params{"spacing": "20m"}, Started: StampOf(time.Unix(1_700_000_000, 0)),
-		Nodes: Strings{"a", "b", "w"}, Mute: Path{2}, Probes: 10, PeriodS: 1, Size: 134, Rate: 2_000_000,
-		Links: []SurveyLink{{Src: 0, Dst: 1, Received: 8, Lost: LostOf([]int{3, 4})}, {Src: 1, Dst: 0, Received: 10, Lost: LostOf([]int{})}, {Src: 0, Dst: 2, Received: 1}},
+		Nodes: Strings{"a", "b", "c", "w"}, Mute: Path{3}, Probes: 10, PeriodS: 1, Size: 134, Rate: 2_000_000,
+		Links: []SurveyLink{{Src: 0, Dst: 1, Received: 8, Lost: LostOf([]int{3, 4})}, {Src: 0, Dst: 2, Received: 1}, {Src: 1, Dst: 0, Received: 10, Lost: LostOf([]int{})}},
 	}
 }
 
@@ -34,7 +34,7 @@ func TestSurveysAreKept(t *testing.T) {
 	if !reflect.DeepEqual(got[0], *first) || !reflect.DeepEqual(got[1].Nodes, second.Nodes) || got[1].Links != nil {
 		t.Errorf("got %+v\nwant %+v", got[0], *first)
 	}
-	for i, want := range [][]int{{3, 4}, {}, nil} {
+	for i, want := range [][]int{{3, 4}, nil, {}} {
 		if lost, err := got[0].Links[i].LostProbes(); err != nil || !reflect.DeepEqual(lost, want) {
 			t.Errorf("link %d: %v, %v, want %v", i, lost, err, want)
 		}

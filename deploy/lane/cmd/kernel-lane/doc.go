@@ -1,0 +1,4 @@
+//go:build linux
+
+// Command kernel-lane runs a program in a distribution's kernel under QEMU.
+package main

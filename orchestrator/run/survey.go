@@ -7,6 +7,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/linkprobe"
 	"github.com/hopbed/hopbed/experiments/etx"
+	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
@@ -110,10 +111,22 @@ func survey(ctx context.Context, o Options, c *store.Campaign) (*plan.Plan, erro
 			err = o.Files.Fits(s)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("over the measured links: %w", err)
+			return nil, fmt.Errorf("over the measured links: %w%s", err, likeData(r))
 		}
 	}
 	return p, nil
+}
+
+// likeData is what to try where routes over measured links are not those that the
+// file's author had in mind: short, slow probes arrive over links that data does not
+// pass, so that routes are shorter than the model's.
+func likeData(r plan.Run) string {
+	c := r.Config()
+	if c.Routing.Size >= topology.DataFrame && c.ProbeRate() >= c.Radio.Rate {
+		return ""
+	}
+	return fmt.Sprintf(" (the probes were of %v at %v, and get farther than data: routing.size: %v and routing.rate: %v measure what data meets)",
+		c.Routing.Size, c.ProbeRate(), topology.DataFrame, c.Radio.Rate)
 }
 
 // stored are the surveys of a campaign that is resumed.

@@ -152,7 +152,7 @@ func TestMeasuredLinksMayFallApart(t *testing.T) {
 	be := &surveyor{probe: func(int, *plan.Scenario) (*etx.Survey, error) {
 		return &etx.Survey{Nodes: 3, Probes: 100, Heard: []etx.Heard{{From: 0, To: 2, Received: 100}}}, nil
 	}}
-	if _, err := b.execute(t.Context(), be, false); err == nil || !strings.Contains(err.Error(), "over the measured links") || !strings.Contains(err.Error(), "no route from n01 to n03") || be.calls != 0 {
+	if _, err := b.execute(t.Context(), be, false); err == nil || !strings.Contains(err.Error(), "over the measured links") || !strings.Contains(err.Error(), "no route from n01 to n03") || !strings.Contains(err.Error(), "routing.size: 1500B and routing.rate: 11mbit") || be.calls != 0 {
 		t.Errorf("%v after %d runs", err, be.calls)
 	}
 	if _, err := b.execute(t.Context(), &scripted{script: always}, false); err == nil || !strings.Contains(err.Error(), "cannot measure links") {

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/orchestrator/backend"
@@ -233,6 +235,15 @@ func TestEveryOutputNamesTheBackEnd(t *testing.T) {
 	})
 	if id != 1 {
 		t.Fatal(id)
+	}
+	st, err := store.Open(t.Context(), filepath.Join(dir, "results.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	survey := &store.Survey{CampaignID: 1, Network: "n", Repetition: 1, Started: store.StampOf(time.Unix(1_700_000_000, 0)), Nodes: store.Strings{"a", "b"},
+		Probes: 10, PeriodS: 1, Size: 134, Rate: 2e6, Links: []store.SurveyLink{{Src: 0, Dst: 1, Received: 8}}}
+	if err := errors.Join(st.SaveSurvey(t.Context(), survey), st.Close()); err != nil {
+		t.Fatal(err)
 	}
 	commands := [][]string{{"results"}, {"results", "--campaign", "1"}, {"show", "1"}, {"report"}}
 	for _, table := range store.ExportTables() {

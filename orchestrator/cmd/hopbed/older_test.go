@@ -49,5 +49,5 @@ func TestOlderDatabaseIsOnlyChangedByRun(t *testing.T) {
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
-	says(t, stderr, "results.db was brought from format 1 to format 3: an older hopbed cannot read it any more")
+	says(t, stderr, "results.db was brought from format 1 to format 4: an older hopbed cannot read it any more")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hopbed/hopbed/deploy/inventory"
 	"github.com/hopbed/hopbed/experiments/spec"
 )
 
@@ -48,6 +49,12 @@ func TestReadmeTopologiesFitTheExample(t *testing.T) {
 	for _, b := range blocks[1:] {
 		part, _, _ := strings.Cut(b, "```")
 		key, _, _ := strings.Cut(part, ":")
+		if key == "inventory" {
+			if _, err := inventory.Parse("README.md", []byte(part)); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		before, rest, ok := strings.Cut(example, key+":\n")
 		end := regexp.MustCompile(`(?m)^[a-z]`).FindStringIndex(rest)
 		if !ok || end == nil {

@@ -52,12 +52,20 @@ func (t Tag) Describe() string {
 
 // Paper is everything that one publication reports.
 type Paper struct {
-	ID          string       `yaml:"paper"`
-	Title       string       `yaml:"title"`
-	Authors     string       `yaml:"authors"`
-	Venue       string       `yaml:"venue"`
-	Testbed     string       `yaml:"testbed"`
+	ID      string `yaml:"paper"`
+	Title   string `yaml:"title"`
+	Authors string `yaml:"authors"`
+	Venue   string `yaml:"venue"`
+	Testbed string `yaml:"testbed"`
+	// Statements are what can be checked, in our words; claims make them exact.
+	Statements  []Statement  `yaml:"statements"`
 	Experiments []Experiment `yaml:"experiments"`
+}
+
+// Statement is one checkable statement of a paper.
+type Statement struct {
+	Number int    `yaml:"number"`
+	Text   string `yaml:"text"`
 }
 
 // Experiment is one experiment of a paper.
@@ -67,16 +75,24 @@ type Experiment struct {
 	Section string  `yaml:"section"`
 	Title   string  `yaml:"title"`
 	Setup   string  `yaml:"setup"`
+	Runs    []Run   `yaml:"runs"` // the shipped experiments that make up ours
 	Values  []Value `yaml:"values"`
 	Claims  []Claim `yaml:"claims"`
 }
 
+// Run is one shipped experiment of a pack.
+type Run struct {
+	Experiment string         `yaml:"experiment"`
+	Repeat     map[string]int `yaml:"repeat"` // repetitions by back end, where not the file's
+	// Short are the changes, key and value as of --set, that make it short enough
+	// to be run at every change of hopbed. Without any it is not run then.
+	Short map[string]string `yaml:"short"`
+}
+
 // Value is one reported figure.
 type Value struct {
-	ID     string   `yaml:"id"`
-	Metric Metric   `yaml:"metric"`
-	Of     string   `yaml:"of"`    // transport family
-	To     string   `yaml:"to"`    // family that it is compared with
+	ID     string `yaml:"id"`
+	Taken  `yaml:",inline"`
 	Number *float64 `yaml:"value"` // nil where the source gives a direction only
 	Text   string   `yaml:"text"`
 	Unit   string   `yaml:"unit"` // ratio, kb/s, %
@@ -84,19 +100,30 @@ type Value struct {
 	About  string   `yaml:"about"`
 }
 
-// Claim is one checkable statement: a metric of ours and the limits within
-// which the statement counts as reproduced.
+// Taken says how the value of ours that stands beside a published one is taken:
+// by a measure (reports/claims), of which transports at which points.
+type Taken struct {
+	Measure string            `yaml:"measure"` // empty for a value that is shown and not compared
+	Of      string            `yaml:"of"`      // transport, or family: "tcp" is the first TCP of the experiment
+	To      string            `yaml:"to"`      // what it is compared with
+	Where   map[string]string `yaml:"where"`   // points of the matrix
+	With    map[string]string `yaml:"with"`    // the measure's own parameters
+	// Experiment is the shipped experiment that has the value, where the figure
+	// runs several; the first otherwise.
+	Experiment string `yaml:"experiment"`
+}
+
+// Claim is one part of a checkable statement: a value of ours and the limits
+// within which the statement counts as reproduced.
 type Claim struct {
 	ID        string `yaml:"id"`
-	Statement int    `yaml:"statement"` // the paper's list of checkable statements that it belongs to
-	Metric    Metric `yaml:"metric"`
-	Of        string `yaml:"of"`
-	To        string `yaml:"to"`
+	Statement int    `yaml:"statement"` // the number of the statement that it belongs to
+	Taken     `yaml:",inline"`
 
-	AtLeast     *float64 `yaml:"at-least"`
-	AtMost      *float64 `yaml:"at-most"`
-	Above       *float64 `yaml:"above"`        // strictly
-	AboveMetric Metric   `yaml:"above-metric"` // strictly above another metric of the same transports
+	AtLeast      *float64 `yaml:"at-least"`
+	AtMost       *float64 `yaml:"at-most"`
+	Above        *float64 `yaml:"above"`         // strictly
+	AboveMeasure string   `yaml:"above-measure"` // strictly above another measure of the same points and transports
 
 	Tag       Tag    `yaml:"tag"` // of the threshold
 	Why       string `yaml:"why"`
@@ -132,8 +159,8 @@ func (c *Claim) Limits() string {
 	if c.Above != nil {
 		s = append(s, fmt.Sprintf("> %g", *c.Above))
 	}
-	if c.AboveMetric != "" {
-		s = append(s, "> "+string(c.AboveMetric))
+	if c.AboveMeasure != "" {
+		s = append(s, "> "+c.AboveMeasure)
 	}
 	return strings.Join(s, " and ")
 }
@@ -215,6 +242,31 @@ func parse(name string, b []byte) (*Paper, error) {
 		return nil, fmt.Errorf("reference values %s: %w", name, err)
 	}
 	return p, nil
+}
+
+// ExperimentOf is the shipped experiment that has a value of the figure; "" where
+// none is run for it.
+func (e *Experiment) ExperimentOf(t *Taken) string {
+	if t.Experiment != "" || len(e.Runs) == 0 {
+		return t.Experiment
+	}
+	return e.Runs[0].Experiment
+}
+
+// Find returns a paper by its id.
+func Find(paper string) (*Paper, error) {
+	papers, err := load()
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	for _, p := range papers {
+		if p.ID == paper {
+			return p, nil
+		}
+		known = append(known, p.ID)
+	}
+	return nil, fmt.Errorf("there is no paper %q; there are %s", paper, strings.Join(known, ", "))
 }
 
 // Papers returns all papers, by id. The caller must not change them.

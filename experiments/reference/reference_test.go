@@ -18,7 +18,7 @@ func TestTheHeadline(t *testing.T) {
 	}
 	var c *Claim
 	for i := range e.Claims {
-		if e.Claims[i].Metric == MedianRatio {
+		if e.Claims[i].Measure == "median-ratio" {
 			c = &e.Claims[i]
 		}
 	}
@@ -80,8 +80,8 @@ title: T
 venue: V
 experiments:
   - id: e
-    values: [{id: v, metric: jain, of: hop, value: 1, unit: ratio, tag: TAG, about: a}]
-    claims: [{id: c, metric: jain, of: hop, at-least: 1, tag: CTAG, published: PUB, why: w}]
+    values: [{id: v, measure: jain, of: hop, value: 1, unit: ratio, tag: TAG, about: a}]
+    claims: [{id: c, measure: jain, of: hop, at-least: 1, tag: CTAG, published: PUB, why: w}]
 `
 	with := func(tag, ctag, pub string) []byte {
 		return []byte(strings.NewReplacer("CTAG", ctag, "TAG", tag, "PUB", pub).Replace(good))
@@ -102,7 +102,8 @@ experiments:
 		{"another experiment's value that is not there", with("P", "R", "f/v"), "does not exist"},
 		{"unknown key", append(with("P", "R", "v"), "vnue: V\n"...), "vnue"},
 		{"no threshold", []byte(strings.Replace(string(with("P", "R", "v")), "at-least: 1, ", "", 1)), "no threshold"},
-		{"unknown metric", []byte(strings.Replace(string(with("P", "R", "v")), "metric: jain, of: hop, value", "metric: luck, of: hop, value", 1)), "unknown"},
+		{"no measure", []byte(strings.Replace(string(with("P", "R", "v")), "measure: jain, of: hop, at", "of: hop, at", 1)), "by which measure"},
+		{"no transport", []byte(strings.Replace(string(with("P", "R", "v")), "of: hop, at", "at", 1)), "which transport"},
 		{"not a number", []byte(strings.Replace(string(with("P", "R", "v")), "value: 1,", "value: .nan,", 1)), "finite"},
 	} {
 		if _, err := parse("x", c.text); err == nil || !strings.Contains(err.Error(), c.want) {

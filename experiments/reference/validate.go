@@ -50,22 +50,17 @@ func (p *Paper) validate() error {
 var (
 	sources    = []Tag{TagPaper, TagSlides, TagDriver, TagDerived, TagMemory}
 	thresholds = []Tag{TagPaper, TagSlides, TagDriver, TagDerived, TagOurs} // not TagMemory
-	families   = []string{"hop", "tcp", "hop-by-hop-tcp", "udp", "best-other"}
-	units      = []string{"ratio", "kb/s", "%"}
+	units      = []string{"ratio", "kb/s", "Mb/s", "%", "ms", "s", "packets", "bytes", "points", "count"}
 )
 
 func (v *Value) validate() error {
 	switch {
 	case !slices.Contains(sources, v.Tag):
 		return fmt.Errorf("the tag %q is not that of a source", v.Tag)
-	case !slices.Contains(metrics, v.Metric):
-		return fmt.Errorf("the metric %q is unknown", v.Metric)
 	case (v.Number == nil) == (v.Text == ""):
 		return fmt.Errorf("want a value or a text")
 	case v.Number != nil && (math.IsNaN(*v.Number) || math.IsInf(*v.Number, 0) || !slices.Contains(units, v.Unit)):
 		return fmt.Errorf("value %v %q: want a finite number with one of the units %q", *v.Number, v.Unit, units)
-	case !slices.Contains(families, v.Of) || v.To != "" && !slices.Contains(families, v.To):
-		return fmt.Errorf("of %q, to %q: want transports", v.Of, v.To)
 	case v.About == "":
 		return fmt.Errorf("says nothing about itself")
 	}
@@ -76,14 +71,20 @@ func (e *Experiment) validateClaim(c *Claim) error {
 	switch {
 	case !slices.Contains(thresholds, c.Tag):
 		return fmt.Errorf("the tag %q cannot stand behind a threshold", c.Tag)
-	case !slices.Contains(metrics, c.Metric) || c.AboveMetric != "" && !slices.Contains(metrics, c.AboveMetric):
-		return fmt.Errorf("the metric %q or %q is unknown", c.Metric, c.AboveMetric)
-	case c.AtLeast == nil && c.AtMost == nil && c.Above == nil && c.AboveMetric == "":
+	case c.Measure == "":
+		return fmt.Errorf("does not say by which measure our value is taken")
+	case c.AboveMeasure != "" && (c.AtLeast != nil || c.AtMost != nil || c.Above != nil):
+		return fmt.Errorf("is above another measure and has numbers as well")
+	case c.AtLeast == nil && c.AtMost == nil && c.Above == nil && c.AboveMeasure == "":
 		return fmt.Errorf("has no threshold")
 	case c.AtLeast != nil && c.AtMost != nil && *c.AtLeast > *c.AtMost:
 		return fmt.Errorf("at least %g and at most %g", *c.AtLeast, *c.AtMost)
-	case !slices.Contains(families, c.Of) || c.To != "" && !slices.Contains(families, c.To):
-		return fmt.Errorf("of %q, to %q: want transports", c.Of, c.To)
+	case c.Of == "":
+		return fmt.Errorf("does not say of which transport")
+	case len(e.Paper.Statements) > 0 && !slices.ContainsFunc(e.Paper.Statements, func(s Statement) bool { return s.Number == c.Statement }):
+		return fmt.Errorf("the statement %d does not exist", c.Statement)
+	case c.Experiment != "" && !slices.ContainsFunc(e.Runs, func(r Run) bool { return r.Experiment == c.Experiment }):
+		return fmt.Errorf("is about %s, which %s does not run", c.Experiment, e.ID)
 	case c.Why == "":
 		return fmt.Errorf("does not say where its threshold comes from")
 	}

@@ -143,6 +143,10 @@ func Load(ctx context.Context, st *store.Store, campaignID int64) (*Set, error) 
 	return s, nil
 }
 
+// Store returns the database that the campaign was read from, for what a Set does
+// not hold: samples, facts of nodes.
+func (s *Set) Store() *store.Store { return s.st }
+
 // Point returns the run's parameters without the one that only names its
 // transport.
 func Point(r *store.Run) store.Params {

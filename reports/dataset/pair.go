@@ -58,6 +58,9 @@ func PairFlows(a, b *Series, choose func(*store.Flow) bool) Pairs {
 	return p
 }
 
+// Reps returns the repetitions of pair i.
+func (p *Pairs) Reps(i int) (a, b *Rep) { return &p.a[i], &p.b[i] }
+
 func chosen(r *Rep, choose func(*store.Flow) bool) []float64 {
 	var x []float64
 	for i := range r.Flows {

@@ -15,9 +15,6 @@ func (g *Group) tables() []Table {
 	if len(g.Ratios) > 0 {
 		t = append(t, ratioTable(g))
 	}
-	if len(g.Claims) > 0 {
-		t = append(t, claimTable(g))
-	}
 	if len(g.Hops) > 0 && !g.single() {
 		t = append(t, hopTable(g))
 	}

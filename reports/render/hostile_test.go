@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/claims"
 )
 
 const evil = "</td><script>alert(1)</script><img src=x onerror=alert(1)>\" onload='x' |`**[a](javascript:alert(1))\x1b]0;pwn\x07\x1b[2J\u202e\x00"
@@ -55,8 +56,8 @@ func hostileCampaign(t *testing.T, st *store.Store, backend string) int64 {
 func hostileReport(t *testing.T) *Report {
 	t.Helper()
 	st := temp(t)
-	r, err := Build(context.Background(), st, []int64{hostileCampaign(t, st, evil)}, Options{Version: evil, Published: func(*store.Campaign) ([]Published, error) {
-		return []Published{{ID: evil, Text: evil, Unit: evil, Source: evil, Value: new(2.0), Metric: "median-ratio", Subject: evil, Threshold: &Threshold{Min: new(1.0), Source: evil}}, {ID: evil, Text: evil, NotTestable: evil}}, nil
+	r, err := Build(context.Background(), st, []int64{hostileCampaign(t, st, evil)}, Options{Version: evil, Published: func(*store.Campaign) ([]claims.Claim, error) {
+		return []claims.Claim{{ID: evil, Text: evil, Unit: evil, Source: evil, Value: new(2.0), Measure: "median-ratio", Of: evil, To: evil, Threshold: &claims.Threshold{Min: new(1.0), Source: evil}}, {ID: evil, Text: evil, NotTestable: evil}}, nil
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ type view struct {
 	Version     string
 	CSS         template.CSS
 	Comparisons []comparisonView
+	Verdicts    []Table // of a paper
 	Sections    []sectionView
 	Definitions []definition
 }
@@ -43,6 +44,7 @@ type sectionView struct {
 	Heading  string // "" when the report has one section only
 	Banners  []Row
 	Facts    []fact
+	Claims   []Table
 	Points   []Table      // of all groups
 	Figures  []figureView // likewise
 	Groups   []groupView
@@ -76,6 +78,9 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 // no font, no network.
 func (r *Report) HTML(w io.Writer) error {
 	v := view{Title: safetext.Line(r.Title, 0), Version: safetext.Line(r.Version, 60), CSS: template.CSS(figure.CSS() + pageCSS), Definitions: r.definitions()}
+	if r.Pack != nil {
+		v.Verdicts = packTables(r.Pack)
+	}
 	for i := range r.Comparisons {
 		c, err := r.Comparisons[i].view(len(r.Sections) > 0)
 		if err != nil {
@@ -124,7 +129,7 @@ func (s *Section) view(many bool) (sectionView, error) {
 	if many {
 		v.Heading = s.heading()
 	}
-	v.Points = s.pointTables()
+	v.Claims, v.Points = s.claimTables(), s.pointTables()
 	for _, f := range s.Figures {
 		fv, err := viewFigure(f)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // jsonFormat is the version of the JSON report; it grows when the meaning of a
 // field changes.
-const jsonFormat = 1
+const jsonFormat = 2
 
 // number is a float64 that JSON may not be able to hold: NaN and the infinities
 // become null.
@@ -29,6 +29,7 @@ type jsonReport struct {
 	Format      int              `json:"format"`
 	Title       string           `json:"title"`
 	Version     string           `json:"hopbed_version"`
+	Pack        *jsonPack        `json:"pack"` // the verdicts of a paper's statements; null for others
 	Comparisons []jsonComparison `json:"comparisons"`
 	Campaigns   []jsonCampaign   `json:"campaigns"`
 }
@@ -54,6 +55,7 @@ type jsonCampaign struct {
 	AllValid    bool             `json:"all_valid"`
 	Meaning     string           `json:"backend_meaning"` // what its numbers are numbers of
 	Groups      []jsonGroup      `json:"groups"`
+	Claims      []jsonClaim      `json:"claims"`  // published figures beside ours
 	Figures     []jsonFigureName `json:"figures"` // over all groups
 	Runs        []jsonRun        `json:"runs"`
 	Definitions json.RawMessage  `json:"definitions"`
@@ -71,7 +73,6 @@ type jsonGroup struct {
 	Transports []jsonTransport  `json:"transports"`
 	Ratios     []jsonRatios     `json:"ratios"`
 	Hops       []jsonHops       `json:"by_hops"`
-	Claims     []jsonClaim      `json:"claims"`
 	Delays     []jsonDelays     `json:"messages"`
 	Airtime    []jsonAirtime    `json:"airtime"`
 	Pipes      []jsonPipe       `json:"pipes"`
@@ -158,31 +159,6 @@ type jsonHops struct {
 	Gain  *jsonEstimate `json:"gain"` // null for the baseline itself
 }
 
-type jsonClaim struct {
-	ID        string         `json:"id"`
-	Text      string         `json:"text"`
-	Verdict   Verdict        `json:"verdict"`
-	Why       string         `json:"why"`
-	Value     number         `json:"value"`
-	Interval  *[2]number     `json:"interval"`
-	N         int            `json:"repetitions"`
-	Warnings  []string       `json:"warnings"`
-	Published *float64       `json:"published"`
-	Unit      string         `json:"unit"`
-	Source    string         `json:"source"`
-	Threshold *jsonThreshold `json:"threshold"`
-	Metric    Metric         `json:"metric"`
-	Subject   string         `json:"subject"`
-	Baseline  string         `json:"baseline"`
-}
-
-type jsonThreshold struct {
-	Min    *float64 `json:"min"`
-	Above  *float64 `json:"above"` // strictly
-	Max    *float64 `json:"max"`
-	Source string   `json:"source"`
-}
-
 type jsonFigureName struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
@@ -233,7 +209,7 @@ func list(s []string) []string {
 
 // JSON writes the report for programs.
 func (r *Report) JSON(w io.Writer) error {
-	out := jsonReport{Format: jsonFormat, Title: r.Title, Version: r.Version, Comparisons: []jsonComparison{}, Campaigns: []jsonCampaign{}}
+	out := jsonReport{Format: jsonFormat, Title: r.Title, Version: r.Version, Pack: packJSON(r.Pack), Comparisons: []jsonComparison{}, Campaigns: []jsonCampaign{}}
 	for i := range r.Comparisons {
 		out.Comparisons = append(out.Comparisons, r.Comparisons[i].json())
 	}
@@ -271,12 +247,15 @@ func (s *Section) json() (jsonCampaign, error) {
 	out := jsonCampaign{
 		ID: c.ID, Name: c.Name, Title: s.title(), Backend: c.Backend, Seed: formatSeed(c.Seed), Quick: c.Quick, Status: string(c.Status), Planned: c.Planned,
 		Reference: c.Reference, Created: c.Created.String(), Finished: c.Finished.String(), Version: c.Version, HostFacts: c.HostFacts,
-		FileSHA256: c.FileSHA256, FileText: c.FileText, Warnings: list(s.warnings()), Definitions: raw, Groups: []jsonGroup{}, Figures: []jsonFigureName{}, Runs: []jsonRun{},
+		FileSHA256: c.FileSHA256, FileText: c.FileText, Warnings: list(s.warnings()), Definitions: raw, Groups: []jsonGroup{}, Claims: []jsonClaim{}, Figures: []jsonFigureName{}, Runs: []jsonRun{},
 	}
 	out.Validity, out.AllValid = s.validity()
 	out.Meaning = dataset.BackendMeaning(c.Backend)
 	for i := range s.Groups {
 		out.Groups = append(out.Groups, s.Groups[i].json())
+	}
+	for i := range s.Claims {
+		out.Claims = append(out.Claims, claimJSON(&s.Claims[i]))
 	}
 	for _, f := range s.Figures {
 		out.Figures = append(out.Figures, jsonFigureName{f.ID, f.Title})
@@ -294,7 +273,7 @@ func (s *Section) json() (jsonCampaign, error) {
 
 func (g *Group) json() jsonGroup {
 	out := jsonGroup{Backend: g.Data.Backend, Condition: g.Data.Condition, Baseline: g.Baseline, Measure: "goodput", Mixed: g.Data.Mixed,
-		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Claims: []jsonClaim{}, Delays: []jsonDelays{}, Airtime: []jsonAirtime{}, Pipes: []jsonPipe{}, Figures: []jsonFigureName{}}
+		Transports: []jsonTransport{}, Ratios: []jsonRatios{}, Hops: []jsonHops{}, Delays: []jsonDelays{}, Airtime: []jsonAirtime{}, Pipes: []jsonPipe{}, Figures: []jsonFigureName{}}
 	if g.Data.Sized {
 		out.Measure = "completion_time"
 	}
@@ -334,9 +313,6 @@ func (g *Group) json() jsonGroup {
 			out.Hops = append(out.Hops, h)
 		}
 	}
-	for i := range g.Claims {
-		out.Claims = append(out.Claims, g.Claims[i].json())
-	}
 	g.delaysJSON(&out)
 	g.networkJSON(&out)
 	for _, f := range g.allFigures() {
@@ -347,16 +323,4 @@ func (g *Group) json() jsonGroup {
 
 func quartiles(s stats.Summary) [3]number {
 	return [3]number{number(s.Q1), number(s.Median), number(s.Q3)}
-}
-
-func (c *Claim) json() jsonClaim {
-	j := jsonClaim{ID: c.ID, Text: c.Text, Verdict: c.Verdict, Why: c.Why, Value: number(math.NaN()), Interval: bounds(c.Ours), N: c.Ours.N, Warnings: list(c.Ours.Warnings),
-		Published: c.Published.Value, Unit: c.Unit, Source: c.Source, Metric: c.Metric, Subject: c.Subject, Baseline: c.Against}
-	if c.Ours.N > 0 {
-		j.Value = number(c.Ours.Value)
-	}
-	if t := c.Threshold; t != nil {
-		j.Threshold = &jsonThreshold{t.Min, t.Above, t.Max, t.Source}
-	}
-	return j
 }

@@ -19,6 +19,11 @@ func formatSeed(s store.Seed) string { return fmt.Sprint(uint64(s)) }
 func (r *Report) Markdown(w io.Writer) error {
 	m := &markdown{bufio.NewWriter(w)}
 	m.heading(1, r.Title)
+	if r.Pack != nil {
+		for _, t := range packTables(r.Pack) {
+			m.table(1, &t)
+		}
+	}
 	for i := range r.Comparisons {
 		m.comparison(&r.Comparisons[i], len(r.Sections) > 0)
 	}
@@ -79,7 +84,7 @@ func (m *markdown) section(s *Section, many bool) {
 		fmt.Fprintf(m.w, "- %s: %s\n", escapeMarkdown(f.Name), escapeMarkdown(f.Value))
 	}
 	m.w.WriteString("\n")
-	for _, t := range s.pointTables() {
+	for _, t := range append(s.claimTables(), s.pointTables()...) {
 		m.table(level-1, &t)
 	}
 	for i := range s.Groups {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
+
+	"github.com/hopbed/hopbed/reports/claims"
 )
 
 // buildRuns builds the report of a campaign without a title.
@@ -49,8 +51,8 @@ func TestTransportsOfOneRunHaveNoRatio(t *testing.T) {
 	if g.Baseline != "" || len(g.Ratios) > 0 || len(g.Airtime) != 1 || len(g.Summary) != 2 {
 		t.Errorf("baseline %q, %d ratios, airtime of %d", g.Baseline, len(g.Ratios), len(g.Airtime))
 	}
-	for _, c := range g.Claims {
-		if c.Verdict != NotTestable {
+	for _, c := range r.Sections[0].Claims {
+		if c.Verdict != claims.NotTested {
 			t.Errorf("%s: %s", c.ID, c.Verdict)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/claims"
 	"github.com/hopbed/hopbed/reports/dataset"
 	"github.com/hopbed/hopbed/reports/figure"
 	"github.com/hopbed/hopbed/reports/safetext"
@@ -14,13 +15,16 @@ import (
 
 // BootstrapSeed decides the resamples of every interval, so that the same
 // results give the same report.
-const BootstrapSeed = 20090422
+const BootstrapSeed = claims.Seed
 
 // Options say what a report compares with.
 type Options struct {
 	// Published returns the published figures for the reference that a campaign's
 	// experiment names ("hop-nsdi09/load30"); nil when there are none.
-	Published func(c *store.Campaign) ([]Published, error)
+	Published func(c *store.Campaign) ([]claims.Claim, error)
+	// Pack returns the verdicts of a paper's statements over all campaigns of the
+	// report, which then stand at its top; nil for other reports.
+	Pack func(ctx context.Context, sets []*dataset.Set) (*claims.Pack, error)
 	// Baseline is the transport that others are compared with; "" for the
 	// first end-to-end TCP of the plan.
 	Baseline string
@@ -34,6 +38,7 @@ type Options struct {
 type Report struct {
 	Title       string
 	Version     string
+	Pack        *claims.Pack // nil unless the report is of a paper
 	Comparisons []Comparison
 	Sections    []Section
 }
@@ -43,6 +48,7 @@ type Section struct {
 	ID     string // fit for an element id and a file name
 	Set    *dataset.Set
 	Groups []Group
+	Claims []claims.Finding // published figures beside ours
 	// Figures are those of the variables of the matrix, over all groups.
 	Figures []*figure.Figure
 }
@@ -55,7 +61,6 @@ type Group struct {
 	Summary  []dataset.Summary
 	Ratios   []dataset.Ratios
 	Hops     []dataset.HopRow
-	Claims   []Claim
 	Airtime  []SeriesAirtime
 	Pipes    []SeriesPipes
 	Delays   []SeriesDelays // of messages, for each series
@@ -103,6 +108,13 @@ func Build(ctx context.Context, st *store.Store, campaignIDs []int64, o Options)
 	if len(r.Sections) == 1 {
 		r.Title = safetext.Line(r.Sections[0].title(), 160)
 	}
+	if o.Pack != nil {
+		var err error
+		if r.Pack, err = o.Pack(ctx, sets); err != nil {
+			return nil, err
+		}
+		r.Title = safetext.Line(r.Pack.Title, 160)
+	}
 	return r, nil
 }
 
@@ -123,10 +135,12 @@ func (s *Section) heading() string {
 func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error) {
 	c := &set.Campaign
 	s := &Section{ID: fmt.Sprintf("c%d", c.ID), Set: set}
-	var published []Published
 	if o.Published != nil && c.Reference != "" {
-		var err error
-		if published, err = o.Published(c); err != nil {
+		published, err := o.Published(c)
+		if err != nil {
+			return nil, err
+		}
+		if s.Claims, err = claims.Judge(ctx, set, published); err != nil {
 			return nil, err
 		}
 	}
@@ -144,9 +158,6 @@ func section(ctx context.Context, set *dataset.Set, o Options) (*Section, error)
 			out.Baseline = base.Transport
 		}
 		out.Hops = dataset.ByHops(g, base, BootstrapSeed)
-		for _, p := range published {
-			out.Claims = append(out.Claims, judge(p, g, out.Baseline, c.Quick))
-		}
 		if err := readDelays(ctx, set, &out); err != nil {
 			return nil, err
 		}

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -321,58 +320,4 @@ func ratio(e stats.Estimate) string {
 		return factor(e.Value)
 	}
 	return factor(e.Value) + " (" + interval(e) + ")"
-}
-
-func claimTable(g *Group) Table {
-	t := Table{Title: "Published beside ours", Head: []string{"statement", "published", "ours (95\u00a0%)", "verdict"}, Left: map[int]bool{3: true}, Blocks: true}
-	for i := range g.Claims {
-		c := &g.Claims[i]
-		published := nothing
-		if c.Value != nil {
-			published = unit(significant(*c.Value), c.Unit)
-		}
-		ours := nothing
-		if c.Ours.N > 0 {
-			ours = unit(significant(c.Ours.Value), c.Unit)
-			if math.IsNaN(c.Ours.Value) {
-				ours = nothing
-			}
-			if c.Ours.HasInterval {
-				ours += " (" + interval(c.Ours) + ")"
-			}
-		}
-		statement := strings.TrimSuffix(safetext.Line(c.Text, 0), ".")
-		if c.Source != "" {
-			statement += " (" + safetext.Line(c.Source, 0) + ")"
-		}
-		statement += "."
-		if s := c.Threshold.String(); s != "" {
-			statement += " Threshold " + s
-			if c.Threshold.Source != "" {
-				statement += " (" + safetext.Line(c.Threshold.Source, 0) + ")"
-			}
-			statement += "."
-		}
-		if c.Ours.N > 0 {
-			statement += " Ours: " + c.How + ", " + name(c.Subject) + " to " + name(c.Against) + "."
-		}
-		for _, w := range c.Ours.Warnings {
-			if !slices.Contains(t.Notes, w) {
-				t.Notes = append(t.Notes, w)
-			}
-		}
-		mark := map[Verdict]string{Matches: "good", SameDirection: "weak", Differs: "bad"}[c.Verdict]
-		t.add(mark, statement, published, ours, string(c.Verdict)+": "+safetext.Line(c.Why, 0))
-	}
-	return t
-}
-
-func unit(number, u string) string {
-	switch u {
-	case "":
-		return number
-	case "×", "x":
-		return "×" + number
-	}
-	return number + "\u00a0" + safetext.Line(u, 20)
 }

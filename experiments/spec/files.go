@@ -14,6 +14,7 @@ import (
 
 	"github.com/hopbed/hopbed/deploy/inventory"
 	"github.com/hopbed/hopbed/experiments/topology/interchange"
+	"github.com/hopbed/hopbed/netem/celltrace"
 	"github.com/hopbed/hopbed/netem/pipe"
 )
 
@@ -69,6 +70,8 @@ type files struct {
 	folder string
 	got    map[named]*loaded
 	total  int
+	// made are generated traces, by their description.
+	made map[PipeTrace]*pipe.Trace
 }
 
 // named is a file as one kind of input.
@@ -102,6 +105,43 @@ type loaded struct {
 func (f *files) trace(path string) (*pipe.Trace, error) {
 	l := f.load(named{path: path, kind: capacityTrace})
 	return l.trace, l.err
+}
+
+// generated returns the trace of a model.
+func (f *files) generated(t *PipeTrace) (*pipe.Trace, error) {
+	of := *t
+	of.Offset, of.RandomOffset, of.Capacity = 0, false, nil
+	if got := f.made[of]; got != nil {
+		return got, nil
+	}
+	if len(f.made) >= maxTraceFiles {
+		return nil, fmt.Errorf("more than %d generated traces", maxTraceFiles)
+	}
+	ms, err := opportunities(t)
+	if err != nil {
+		return nil, err
+	}
+	made, err := pipe.NewTrace(ms)
+	if err != nil {
+		return nil, err
+	}
+	if f.made == nil {
+		f.made = map[PipeTrace]*pipe.Trace{}
+	}
+	f.made[of] = made
+	return made, nil
+}
+
+func opportunities(t *PipeTrace) ([]int64, error) {
+	cut := celltrace.Outages{Every: t.OutageEvery, Mean: t.OutageMean}
+	if t.Generate == EDCHTrace {
+		c := celltrace.DefaultEDCH()
+		c.Outages = cut
+		return celltrace.Uplink(c, t.Seed, t.Length)
+	}
+	c := celltrace.DefaultHSDPA()
+	c.SINR, c.Others, c.Outages = t.SINR, t.OtherUsers, cut
+	return celltrace.Downlink(c, t.Seed, t.Length)
 }
 
 // transfers returns a file as a trace of messages, likewise.

@@ -158,15 +158,40 @@ type Reorder struct {
 	Extra vtime.Duration `key:"extra" required:"true" min:"1us" max:"1h"`
 }
 
-// PipeTrace is a capacity in Mahimahi's format: one line for each opportunity
-// to deliver 1500 bytes, in milliseconds.
+// TraceModel names a model that makes traces.
+type TraceModel string
+
+// The models of traces (netem/celltrace).
+const (
+	HSDPATrace TraceModel = "hsdpa"
+	EDCHTrace  TraceModel = "e-dch"
+)
+
+// PipeTrace is a capacity as opportunities to deliver 1500 bytes: those of a file
+// in Mahimahi's format, one line for each, in milliseconds, or those of a model.
 type PipeTrace struct {
 	// File is the path, relative to the experiment file.
-	File string `key:"file" required:"true" pattern:"path"`
+	File string `key:"file" pattern:"path"`
+	// Generate makes a trace by a model of a UMTS cell in place of a file: hsdpa is a downlink, e-dch an uplink.
+	Generate TraceModel `key:"generate" enum:"hsdpa|e-dch"`
+	// Seed is the seed of a generated trace; the outages of a downlink and an uplink of the same seed coincide.
+	Seed uint64 `key:"seed" min:"0" default:"1"`
+	// Length is that of a generated trace.
+	Length vtime.Duration `key:"length" min:"10s" max:"30min" default:"10min"`
+	// SINR is the median signal to interference and noise ratio of a generated downlink.
+	SINR vtime.Decibel `key:"sinr" min:"-10dB" max:"30dB" default:"3dB"`
+	// OtherUsers is the mean number of others that share a generated downlink.
+	OtherUsers float64 `key:"other-users" min:"0" max:"20" default:"1"`
+	// OutageEvery is the mean time between outages of a generated trace; 0s is never.
+	OutageEvery vtime.Duration `key:"outage-every" min:"0s" max:"1h" default:"60s"`
+	// OutageMean is the mean length of an outage of a generated trace.
+	OutageMean vtime.Duration `key:"outage-mean" min:"10ms" max:"60s" default:"1s"`
 	// Offset is where in the trace the run begins.
 	Offset vtime.Duration `key:"offset" min:"0s" max:"24h" default:"0s"`
+	// RandomOffset begins each repetition somewhere else in the trace, all points of a repetition at the same place, and both directions at the same share of their traces.
+	RandomOffset bool `key:"random-offset" default:"false"`
 
-	// Capacity is what the file says; nil where it was left unread.
+	// Capacity is what the file or the model says; nil where a file was left unread.
 	Capacity *pipe.Trace
 }
 

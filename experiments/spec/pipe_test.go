@@ -99,7 +99,7 @@ func TestWrongPipes(t *testing.T) {
 		{"overhead without a rate", ", overhead: 38B", []string{"topology.pipes[0].overhead: ", "the length of a packet is of no matter"}},
 		{"rate and trace", ", rate: 1mbit, queue: {packets: 9}, trace: {file: umts.down}", []string{"topology.pipes[0].trace: ", "one of rate and trace"}},
 		{"trace that is not there", ", queue: {packets: 9}, trace: {file: lte.down}", []string{`x.yaml:9:63: topology.pipes[0].trace.file: "lte.down": cannot be read: open lte.down: no such file`, "Mahimahi"}},
-		{"trace without a file", ", queue: {packets: 9}, trace: {offset: 1s}", []string{"the key file is missing"}},
+		{"trace without a file", ", queue: {packets: 9}, trace: {offset: 1s}", []string{"neither a file nor a model"}},
 		{"jitter without a spread", ", jitter: {distribution: normal}", []string{"the distribution normal needs a spread"}},
 		{"jitter that does not vary", ", jitter: {distribution: constant, spread: 2ms}", []string{"topology.pipes[0].jitter.spread", "a constant delay does not vary"}},
 		{"unknown distribution", ", jitter: {distribution: gauss, spread: 2ms}", []string{"constant, uniform, normal, exponential, pareto"}},

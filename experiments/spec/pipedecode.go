@@ -73,13 +73,24 @@ func (l *PipeLoss) decodeNode(d *decoder, n *node, at string) {
 }
 
 func (t *PipeTrace) decodeNode(d *decoder, n *node, at string) {
+	before := len(d.report.problems)
 	d.block(n, at, reflect.ValueOf(t).Elem())
-	file := d.set[join(at, "file")]
-	if t.File == "" || file == nil || d.files == nil {
+	if d.files == nil || len(d.report.problems) > before {
 		return
 	}
 	var err error
-	if t.Capacity, err = d.files.trace(t.File); err != nil {
-		d.bad(file, join(at, "file"), err.Error(), "a Mahimahi trace: one line for each opportunity to deliver a packet, its time in whole milliseconds, not descending")
+	switch file, model := d.set[join(at, "file")], d.set[join(at, "generate")]; {
+	case file != nil && model != nil:
+		d.problem(model, join(at, "generate"), Problem{What: "beside a file", Allowed: "one of file and generate"})
+	case file != nil:
+		if t.Capacity, err = d.files.trace(t.File); err != nil {
+			d.bad(file, join(at, "file"), err.Error(), "a Mahimahi trace: one line for each opportunity to deliver a packet, its time in whole milliseconds, not descending")
+		}
+	case model != nil:
+		if t.Capacity, err = d.files.generated(t); err != nil {
+			d.bad(model, join(at, "generate"), err.Error(), "values by which the cell delivers something")
+		}
+	default:
+		d.problem(n, at, Problem{What: "neither a file nor a model", Allowed: "{file: umts.down}, or {generate: hsdpa}"})
 	}
 }

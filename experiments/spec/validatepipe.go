@@ -148,6 +148,7 @@ func (k *check) direction(d *Direction, at string, path func(key string) string)
 		}
 	}
 	k.queue(d.Queue, path("queue"))
+	k.trace(d.Trace, path("trace"))
 	if j := d.Jitter; j != nil {
 		at := path("jitter")
 		switch {
@@ -175,6 +176,30 @@ func (k *check) direction(d *Direction, at string, path func(key string) string)
 		k.queue(ch.Queue, at+".queue")
 		k.loss(ch.Loss, at+".loss")
 		k.only("where a loss happens does not change while the link runs", at+".loss.after-queue")
+	}
+}
+
+func (k *check) trace(t *PipeTrace, at string) {
+	if t == nil {
+		return
+	}
+	under := func(keys ...string) (paths []string) {
+		for _, key := range keys {
+			paths = append(paths, at+"."+key)
+		}
+		return paths
+	}
+	if t.File != "" {
+		k.only("the trace is that of a file", under("seed", "length", "sinr", "other-users", "outage-every", "outage-mean")...)
+	}
+	if t.Generate == EDCHTrace {
+		k.only("power control keeps an uplink's quality, and its rate is granted", under("sinr", "other-users")...)
+	}
+	if t.OutageEvery == 0 {
+		k.only("there are no outages", under("outage-mean")...)
+	}
+	if t.RandomOffset {
+		k.only("random-offset chooses it", under("offset")...)
 	}
 }
 

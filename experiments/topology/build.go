@@ -41,7 +41,7 @@ func byModel(c *spec.Config, repetition int) (*Topology, error) {
 	for i, n := range c.Topology.AllNodes() {
 		t.Nodes = append(t.Nodes, Node{ID: i, Name: n.Name, Radio: n.Radio, Bridge: n.Bridge})
 	}
-	if err := t.pipes(c); err != nil {
+	if err := t.pipes(c, repetition); err != nil {
 		return nil, err
 	}
 	if err := t.changes(c); err != nil {

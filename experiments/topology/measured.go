@@ -78,7 +78,7 @@ func buildReal(g Ground, c *spec.Config) (*Topology, error) {
 	for i, n := range c.Topology.AllNodes() {
 		t.Nodes = append(t.Nodes, Node{ID: i, Name: n.Name, Position: listedAt(&n), Radio: n.Radio, Bridge: n.Bridge})
 	}
-	if err := t.pipes(c); err != nil {
+	if err := t.pipes(c, 0); err != nil {
 		return nil, err
 	}
 	if err := t.changes(c); err != nil {

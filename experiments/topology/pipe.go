@@ -5,6 +5,7 @@ import (
 
 	"github.com/hopbed/hopbed/experiments/etx"
 	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/pipe"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
@@ -43,8 +44,9 @@ func (p *Pipe) ETX() float64 {
 	return etx.Link(1-p.Config[0].Loss.Mean(), 1-p.Config[1].Loss.Mean())
 }
 
-// pipes lays the wired links of a Config between the nodes.
-func (t *Topology) pipes(c *spec.Config) error {
+// pipes lays the wired links of a Config between the nodes, as one repetition has
+// them.
+func (t *Topology) pipes(c *spec.Config, repetition int) error {
 	names := c.Topology.PipeInterfaces()
 	slots := make([]int, len(t.Nodes))
 	for i := range c.Topology.Pipes {
@@ -58,9 +60,13 @@ func (t *Topology) pipes(c *spec.Config) error {
 			p.Ends[e], p.Slot[e] = n, slots[n]
 			slots[n]++
 		}
+		random := des.NewStream(spec.RepetitionSeed(c.Seed, repetition), fmt.Sprintf("topology/pipes/%d/trace", i)).Float64()
 		for e, d := range []*spec.Direction{&from.Direction, from.Backward()} {
 			var err error
 			if p.Config[e], err = direction(d); err == nil {
+				if d.Trace != nil && d.Trace.RandomOffset {
+					p.Config[e].TraceOffset = share(p.Config[e].Trace.Period(), random)
+				}
 				err = p.Config[e].Validate()
 			}
 			if err != nil {
@@ -70,6 +76,11 @@ func (t *Topology) pipes(c *spec.Config) error {
 		t.Pipes = append(t.Pipes, p)
 	}
 	return nil
+}
+
+// share is a share, below 1, of a trace, in the whole milliseconds of its times.
+func share(of vtime.Duration, x float64) vtime.Duration {
+	return vtime.Duration(float64(x*float64(of/vtime.Millisecond))) * vtime.Millisecond
 }
 
 var distributions = map[spec.Distribution]pipe.Distribution{

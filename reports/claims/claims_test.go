@@ -20,15 +20,21 @@ type point struct {
 	flows     []store.Flow
 }
 
-// loaded stores runs of 60 s and reads them back as a campaign.
-func loaded(t *testing.T, quick bool, points ...point) *dataset.Set {
+func stored(t *testing.T) *store.Store {
 	t.Helper()
-	ctx := context.Background()
-	st, err := store.Open(ctx, filepath.Join(t.TempDir(), "r.db"))
+	st, err := store.Open(context.Background(), filepath.Join(t.TempDir(), "r.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
+	return st
+}
+
+// loaded stores runs of 60 s and reads them back as a campaign.
+func loaded(t *testing.T, quick bool, points ...point) *dataset.Set {
+	t.Helper()
+	ctx := context.Background()
+	st := stored(t)
 	c := &store.Campaign{Name: "x", Backend: "sim", FileText: "hopbed: 1", Planned: int64(len(points)), Quick: quick}
 	if _, err := st.CreateCampaign(ctx, c); err != nil {
 		t.Fatal(err)

@@ -69,12 +69,12 @@ type Sample struct {
 }
 
 // MedianOf is the median over repetitions that have one value each.
-func MedianOf(values []float64) Sample { return of(values, stats.Median) }
+func MedianOf(values []float64) Sample { return statisticOf(values, stats.Median) }
 
 // MeanOf is the mean over repetitions that have one value each.
-func MeanOf(values []float64) Sample { return of(values, stats.Mean) }
+func MeanOf(values []float64) Sample { return statisticOf(values, stats.Mean) }
 
-func of(values []float64, statistic func([]float64) float64) Sample {
+func statisticOf(values []float64, statistic func([]float64) float64) Sample {
 	return Sample{N: len(values), Statistic: func(reps []int) float64 {
 		x := make([]float64, len(reps))
 		for i, r := range reps {

@@ -14,7 +14,7 @@ var tables = map[string]reflect.Type{}
 
 func init() {
 	for _, t := range []reflect.Type{
-		reflect.TypeFor[Config](), reflect.TypeFor[Topology](), reflect.TypeFor[Generate](), reflect.TypeFor[Node](), reflect.TypeFor[Link](), reflect.TypeFor[Import](),
+		reflect.TypeFor[Config](), reflect.TypeFor[Topology](), reflect.TypeFor[Generate](), reflect.TypeFor[Node](), reflect.TypeFor[WindowRewriting](), reflect.TypeFor[Link](), reflect.TypeFor[Import](),
 		reflect.TypeFor[Radio](), reflect.TypeFor[PathLoss](), reflect.TypeFor[MAC](), reflect.TypeFor[Queues](), reflect.TypeFor[Queue](), reflect.TypeFor[Routing](),
 		reflect.TypeFor[Flow](), reflect.TypeFor[Pair](), reflect.TypeFor[Workload](), reflect.TypeFor[Transports](), reflect.TypeFor[HopOptions](), reflect.TypeFor[TCPOptions](),
 		reflect.TypeFor[RelayOptions](), reflect.TypeFor[UDPOptions](), reflect.TypeFor[BundleOptions](), reflect.TypeFor[IperfOptions](), reflect.TypeFor[ExecOptions](), reflect.TypeFor[Limits](),

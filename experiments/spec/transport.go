@@ -103,6 +103,12 @@ type TCPOptions struct {
 	ReceiveWindow int `key:"receive-window" min:"1" max:"65535"`
 	// CwndCap is the most that a sender's congestion window grows to, in segments (the route metric RTAX_CWND, locked); left out, there is no cap.
 	CwndCap int `key:"cwnd-cap" min:"1" max:"65535"`
+	// SACK allows selective acknowledgements (RFC 2018; net.ipv4.tcp_sack of every node).
+	SACK bool `key:"sack" default:"true"`
+	// Timestamps allows the timestamps option (RFC 7323; net.ipv4.tcp_timestamps of every node), which takes 12 bytes of each segment.
+	Timestamps bool `key:"timestamps" default:"true"`
+	// QuickAck acknowledges every segment at once (the route attribute quickack); otherwise acknowledgements are delayed.
+	QuickAck bool `key:"quick-ack" default:"false"`
 }
 
 // RelayOptions are the options of hop-by-hop TCP.

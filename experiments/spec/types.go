@@ -148,7 +148,33 @@ type Node struct {
 	Radio bool `key:"radio" default:"true"`
 	// Bridge joins the node's interfaces at the link layer, as br0; otherwise it routes between them.
 	Bridge bool `key:"bridge" default:"false"`
+	// Queue is the length of each queue of the node's radio in packets; left out, it is what mac.queues says.
+	Queue *int `key:"queue" min:"1" max:"100000"`
+	// WindowRewriting bounds the windows of the TCP connections that pass the node's radio, so that they fit into its queue.
+	WindowRewriting *WindowRewriting `key:"window-rewriting"`
 }
+
+// WindowRewriting is the access point of Pilosof et al. (INFOCOM 2003), which shares
+// its queue among the TCP connections by the receiver windows in their segments.
+type WindowRewriting struct {
+	// Enabled switches it; it is there for matrices.
+	Enabled bool `key:"enabled" default:"true"`
+	// Share says what a connection counts: equal is one each; weighted is one packet a segment for data that the queue holds, and acks for data the other way.
+	Share RewritingShare `key:"share" enum:"equal|weighted" default:"equal"`
+	// Acks is the number of acknowledgements per segment that share: weighted reckons with.
+	Acks float64 `key:"acks" min:"0.01" max:"1" default:"1"`
+	// Idle is how long a connection counts after its last segment.
+	Idle vtime.Duration `key:"idle" min:"10ms" max:"1h" default:"5s"`
+}
+
+// RewritingShare is what a connection counts.
+type RewritingShare string
+
+// The shares of a queue.
+const (
+	ShareEqual    RewritingShare = "equal"
+	ShareWeighted RewritingShare = "weighted"
+)
 
 // Position is a place in the plane, written [x, y].
 type Position struct{ X, Y vtime.Metres }

@@ -155,6 +155,7 @@ func (k *check) nodes(t *Topology) {
 		}
 		names[n.Name] = at
 		wired[n.Name] = !n.Radio
+		k.accessPoint(&n, at)
 		switch {
 		case n.Radio && generated > 0:
 			k.at(at, Problem{What: "a node beside generate has no radio: the generator places those that have", Allowed: "radio: false, and a pipe to one of the others"})
@@ -190,6 +191,20 @@ func (k *check) nodes(t *Topology) {
 		seen[pair] = i
 	}
 	k.only("the links are listed, so that no propagation model is used", "radio.path-loss", "radio.tx-power", "radio.noise", "radio.sense")
+}
+
+// accessPoint checks what a node's queue is and shares.
+func (k *check) accessPoint(n *Node, at string) {
+	if !n.Radio {
+		k.only("the node has no radio", at+".queue", at+".window-rewriting")
+	}
+	w := n.WindowRewriting
+	if w == nil {
+		return
+	}
+	if w.Share == ShareEqual {
+		k.only("share: equal counts connections, not their acknowledgements", at+".window-rewriting.acks")
+	}
 }
 
 func nodeNames(nodes []Node) []string {

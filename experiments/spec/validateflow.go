@@ -83,9 +83,35 @@ func (k *check) transports() {
 				Allowed: fmt.Sprintf("up to %d, or a larger receive-buffer", int(t.ReceiveBuffer/mss))})
 		}
 	}
+	k.hostwide()
 	if b := &k.c.Transports.Bundle; b.Bundle > b.Limit-bundleHeaders {
 		k.at("transports.bundle.limit", Problem{What: fmt.Sprintf("no bundle of %v with its headers would fit", b.Bundle),
 			Allowed: fmt.Sprintf("%v or more, or smaller bundles", b.Bundle+bundleHeaders)})
+	}
+}
+
+// hostwide refuses options of TCP that are a node's own, and so hold for whatever
+// else uses TCP there, beside flows that are something else and use it.
+func (k *check) hostwide() {
+	t := &k.c.Transports.TCP
+	var other Transport
+	for i := range k.c.Flows {
+		switch k.c.Flows[i].Transport.Family() {
+		case FamilyHopByHopTCP, FamilyBundle, FamilyIperf3, FamilyIperf2, FamilyExec:
+			other = k.c.Flows[i].Transport
+		}
+	}
+	if other == "" {
+		return
+	}
+	for _, o := range []struct {
+		key   string
+		given bool
+	}{{"sack", !t.SACK}, {"timestamps", !t.Timestamps}, {"quick-ack", t.QuickAck}} {
+		if o.given {
+			k.at("transports.tcp."+o.key, Problem{What: fmt.Sprintf("is a setting of the nodes, and would hold for the flows of %s as well", other),
+				Allowed: "leave it out, or run these flows in an experiment, or a point, of their own"})
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func byModel(c *spec.Config, repetition int) (*Topology, error) {
 		return nil, err
 	}
 	for i, n := range c.Topology.AllNodes() {
-		t.Nodes = append(t.Nodes, Node{ID: i, Name: n.Name, Radio: n.Radio, Bridge: n.Bridge})
+		t.Nodes = append(t.Nodes, newNode(i, &n))
 	}
 	if err := t.pipes(c, repetition); err != nil {
 		return nil, err

@@ -76,7 +76,9 @@ func buildReal(g Ground, c *spec.Config) (*Topology, error) {
 		return nil, err
 	}
 	for i, n := range c.Topology.AllNodes() {
-		t.Nodes = append(t.Nodes, Node{ID: i, Name: n.Name, Position: listedAt(&n), Radio: n.Radio, Bridge: n.Bridge})
+		real := newNode(i, &n)
+		real.Position = listedAt(&n)
+		t.Nodes = append(t.Nodes, real)
 	}
 	if err := t.pipes(c, 0); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/netem/winrewrite"
 )
 
 // DataFrame is the size for which links are rated: a full IP packet. The
@@ -45,6 +46,11 @@ type Node struct {
 	Position wifi.Position
 	Radio    bool // it has a radio; without it the medium knows it as a node that hears nothing
 	Bridge   bool // it joins its interfaces as a bridge does, instead of routing
+	// Queue is the length of its radio's queues in packets; 0 = as MAC says.
+	Queue int
+	// Rewriting is how it rewrites the windows of TCP connections, without the buffer that
+	// Topology.Rewriting adds; nil: it does not.
+	Rewriting *winrewrite.Config
 }
 
 // Link is a directed link as the radio model rates it, or as it was measured or

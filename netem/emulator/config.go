@@ -9,6 +9,7 @@ import (
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/netem/winrewrite"
 )
 
 // Config is the whole of a medium, its nodes and the wires between them.
@@ -58,6 +59,9 @@ type Node struct {
 	// Via names the radio that takes what this node's radio sends to the hardware
 	// addresses of node v, where that is another node: a bridge before v.
 	Via map[int]int `json:"via,omitempty"`
+	// Rewriting, if set, is how the node rewrites the windows in the TCP segments that
+	// its radio sends and receives.
+	Rewriting *winrewrite.Config `json:"rewriting,omitempty"`
 }
 
 // HasRadio reports whether any node has a radio; without one there is no medium.
@@ -137,6 +141,14 @@ func (c *Config) Validate() error {
 	for i, nd := range c.Nodes {
 		if nd.PID <= 0 {
 			return fmt.Errorf("emulator: node %d (%s): process id %d: want a process in the node's namespace", i, nd.Name, nd.PID)
+		}
+		if w := nd.Rewriting; w != nil {
+			if nd.NoRadio {
+				return fmt.Errorf("emulator: node %d (%s) has no radio whose segments it could rewrite", i, nd.Name)
+			}
+			if err := w.Validate(); err != nil {
+				return fmt.Errorf("emulator: node %d (%s): %w", i, nd.Name, err)
+			}
 		}
 		if err := c.validateVia(i); err != nil {
 			return err

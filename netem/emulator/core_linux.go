@@ -12,6 +12,7 @@ import (
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/netem/winrewrite"
 )
 
 // readBatch bounds the frames read from one device before the others and the
@@ -36,6 +37,9 @@ type core struct {
 	devs   []*tap.Device
 	counts []FrameCounts
 
+	rewriters []*winrewrite.Rewriter // by node; nil where windows stay as they are
+	scratch   []byte                 // a frame with another window than the one on the air
+
 	recorder *recorder // nil: nothing is captured
 	marks    marks
 	changes  changes
@@ -55,6 +59,9 @@ func newCore(cfg *Config, b *board.Board) (*core, error) {
 		return nil, err
 	}
 	if c.loop, err = pace.New(c.eng, c.nextVisible); err != nil {
+		return nil, err
+	}
+	if err := c.addRewriters(); err != nil {
 		return nil, err
 	}
 	c.marks.init(c)
@@ -163,6 +170,10 @@ func (c *core) Ready(now vtime.Time, arg uint64) {
 			n.refuse(refused)
 			continue
 		}
+		if r := c.rewriters[node]; r != nil {
+			packet := f.Data[headerLen:]
+			r.SeePacket(now, packet, winrewrite.Down).Apply(packet)
+		}
 		f.Src, f.Dst, f.AC, f.Len = node, dst, cl.ac, cl.len
 		lost := 0
 		if !c.medium.Enqueue(f) {
@@ -177,9 +188,9 @@ func (c *core) Ready(now vtime.Time, arg uint64) {
 
 // Deliver writes a received frame to the node's device. It implements
 // wifi.Sink.
-func (c *core) Deliver(_ vtime.Time, node int, f *wifi.Frame) {
+func (c *core) Deliver(now vtime.Time, node int, f *wifi.Frame) {
 	c.loop.Visible()
-	if err := c.devs[node].Write(f.Data); err != nil {
+	if err := c.devs[node].Write(c.received(now, node, f.Data)); err != nil {
 		c.counts[node].WriteErrors++
 		return
 	}

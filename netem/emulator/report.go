@@ -5,6 +5,7 @@ import (
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/netem/winrewrite"
 )
 
 // LatenessSummary is what the run's record keeps of the lateness of visible
@@ -89,6 +90,8 @@ type NodeReport struct {
 	// DeviceError says why there are none (the node's agent had ended).
 	Device      tap.Counters `json:"device"`
 	DeviceError string       `json:"device_error,omitempty"`
+	// Rewriting counts what the node's filter of windows did in the whole run; nil: it has none.
+	Rewriting *winrewrite.Stats `json:"rewriting,omitempty"`
 }
 
 // EndReport is the interface of one end of a pipe in the measured interval.

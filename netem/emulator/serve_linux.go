@@ -296,6 +296,9 @@ func (s *server) report() *Report {
 	for i, n := range s.core.cfg.Nodes {
 		nr := NodeReport{Name: n.Name, Stats: m.stats[i], Frames: m.frames[i], Queues: m.queues[i]}
 		nr.Device, nr.DeviceError = device(i)
+		if w := s.core.rewriters[i]; w != nil {
+			nr.Rewriting = new(w.Stats())
+		}
 		r.Nodes = append(r.Nodes, nr)
 	}
 	for i, p := range s.core.cfg.Pipes {

@@ -50,12 +50,21 @@ type Stats struct {
 	MinLimit  int    `json:"min_limit"`  // least bound in segments; 0: none was applied
 }
 
-// Sub returns what was counted since the earlier o; extremes are those of s.
-func (s Stats) Sub(o Stats) Stats {
-	s.Segments -= o.Segments
-	s.Rewritten -= o.Rewritten
-	s.Unscaled -= o.Unscaled
-	return s
+// Counter is a number with the name under which results have it.
+type Counter struct {
+	Name  string
+	Value int64
+}
+
+// Counters are the numbers by their names.
+func (s Stats) Counters() []Counter {
+	return []Counter{
+		{"rewriting_segments", int64(s.Segments)},
+		{"rewriting_rewritten", int64(s.Rewritten)},
+		{"rewriting_unscaled", int64(s.Unscaled)},
+		{"rewriting_max_connections", int64(s.MaxActive)},
+		{"rewriting_min_segments", int64(s.MinLimit)},
+	}
 }
 
 // Direction is the way of a segment through the queue's owner.

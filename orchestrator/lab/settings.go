@@ -48,8 +48,8 @@ type airSettings struct {
 func NewSettings(s *plan.Scenario) (*Settings, error) {
 	c, t := s.Config(), s.Topology
 	out := &Settings{cfg: c, topo: t, links: map[[2]int]airSettings{}}
-	for range t.Nodes {
-		out.nodes = append(out.nodes, nodeSettings{up: true, radio: c.Radio, mac: c.MAC, iface: t.MAC})
+	for i := range t.Nodes {
+		out.nodes = append(out.nodes, nodeSettings{up: true, radio: c.Radio, mac: c.MAC, iface: t.Own(i, t.MAC)})
 	}
 	if len(t.Pipes) != len(c.Topology.Pipes) {
 		return nil, fmt.Errorf("a network of %d wires by a file of %d", len(t.Pipes), len(c.Topology.Pipes))
@@ -242,6 +242,7 @@ func (s *Settings) setNodes(t *target, as []spec.Assignment, set *emulator.Set) 
 			c := *s.cfg
 			c.Radio, c.MAC, c.Flows = to.Radio, to.MAC, nil
 			if is.iface, err = topology.MAC(&c); err == nil {
+				is.iface = s.topo.Own(i, is.iface)
 				err = n.iface.Replaceable(&is.iface)
 			}
 			if err != nil {

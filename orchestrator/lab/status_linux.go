@@ -139,7 +139,7 @@ func (k *Keeper) Status() *Status {
 	running := k.tenants()
 	for i, n := range k.nodes {
 		out := NodeStatus{Name: n.Name, Addr: n.Addr, Interfaces: n.Interfaces, Up: s.nodes[i].up, Processes: running[n.Name]}
-		before := nodeSettings{up: s.nodes[i].up, radio: s.cfg.Radio, iface: t.MAC}
+		before := nodeSettings{up: s.nodes[i].up, radio: s.cfg.Radio, iface: t.Own(i, t.MAC)}
 		out.Radio = list(differences(n.Name, before.text(), s.nodes[i].text(), nil))
 		st.Nodes = append(st.Nodes, out)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/vtime"
@@ -51,12 +52,25 @@ func configureNode(s *plan.Scenario, i int, flows []proto.Flow) (*proto.Configur
 	for _, x := range tap.NodeSysctls() {
 		cfg.Sysctls = append(cfg.Sysctls, proto.Sysctl{Key: x.Key, Value: x.Value})
 	}
+	cfg.Sysctls = append(cfg.Sysctls, tcpSysctls(&c.Transports.TCP)...)
 	cfg.Flows = backend.FlowsAt(flows, i)
 	addInterfaces(cfg, t)
-	if err := addRoutes(cfg, t); err != nil {
+	if err := addRoutes(cfg, t, c.Transports.TCP.QuickAck); err != nil {
 		return nil, err
 	}
 	return cfg, nil
+}
+
+// tcpSysctls are the settings of a namespace that switch options of TCP off.
+func tcpSysctls(o *spec.TCPOptions) []proto.Sysctl {
+	var out []proto.Sysctl
+	if !o.SACK {
+		out = append(out, proto.Sysctl{Key: "net.ipv4.tcp_sack", Value: "0"})
+	}
+	if !o.Timestamps {
+		out = append(out, proto.Sysctl{Key: "net.ipv4.tcp_timestamps", Value: "0"})
+	}
+	return out
 }
 
 // addInterfaces names the node's interfaces, its radio's before the wired ones
@@ -94,7 +108,7 @@ func hardwareAddr(t *topology.Topology, i, via int) tap.HardwareAddress {
 // level towards the neighbours among them, and in the words of the transports
 // that route by themselves. A node that is a bridge also gets the table by which
 // it passes on what others send.
-func addRoutes(cfg *proto.Configure, t *topology.Topology) error {
+func addRoutes(cfg *proto.Configure, t *topology.Topology, quickAck bool) error {
 	i := cfg.Node
 	caps, err := backend.CwndCaps(cfg.Flows, i)
 	if err != nil {
@@ -117,7 +131,7 @@ func addRoutes(cfg *proto.Configure, t *topology.Topology) error {
 			continue // itself, or unreachable: then no route, and the kernel says so
 		}
 		cfg.NextHops = append(cfg.NextHops, proto.NextHop{Dst: d, Via: via})
-		r := proto.Route{Dst: netip.PrefixFrom(tap.Addr(d), 32), CwndCap: caps[d]}
+		r := proto.Route{Dst: netip.PrefixFrom(tap.Addr(d), 32), CwndCap: caps[d], QuickAck: quickAck}
 		if r.Interface, _ = interfaceOf(via); cfg.Bridge != nil {
 			r.Interface = cfg.Bridge.Name
 		}

@@ -218,3 +218,30 @@ type fakeHandle struct {
 
 func (h fakeHandle) Name() string { return h.name }
 func (h fakeHandle) PID() int     { return h.pid }
+
+// Options of TCP that a namespace has are told to all nodes, and read back by the agents.
+func TestConfigureTellsNodesOfTCP(t *testing.T) {
+	s := scenarioOf(t, strings.Replace(strings.Replace(chainFile, "  - {pairs: [{src: c, dst: a}], transport: hop, workload: {kind: sized, size: 1MB}}\n", "", 1),
+		"warmup: 1s", "transports: {tcp: {sack: false, timestamps: false, quick-ack: true}}\nwarmup: 1s", 1))
+	cfg, err := configureNode(s, 1, backend.Orders(s, tap.Addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(cfg.Sysctls)
+	if want := []proto.Sysctl{{Key: "net.ipv4.tcp_sack", Value: "0"}, {Key: "net.ipv4.tcp_timestamps", Value: "0"}}; !reflect.DeepEqual(cfg.Sysctls[n-2:], want) {
+		t.Errorf("settings %+v", cfg.Sysctls)
+	}
+	for _, r := range cfg.Routes {
+		if !r.QuickAck {
+			t.Errorf("route %+v delays acknowledgements", r)
+		}
+	}
+	if cfg, err = configureNode(scenario(t), 1, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range cfg.Sysctls {
+		if strings.HasPrefix(x.Key, "net.ipv4.tcp_") && x.Value == "0" && (x.Key == "net.ipv4.tcp_sack" || x.Key == "net.ipv4.tcp_timestamps") {
+			t.Errorf("by default: %+v", x)
+		}
+	}
+}

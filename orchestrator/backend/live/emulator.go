@@ -6,7 +6,6 @@ import (
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/emulator"
 	"github.com/hopbed/hopbed/netem/tap"
-	"github.com/hopbed/hopbed/netem/wifi"
 	"github.com/hopbed/hopbed/orchestrator/node"
 	"github.com/hopbed/hopbed/orchestrator/plan"
 )
@@ -17,12 +16,12 @@ func emulatorConfig(s *plan.Scenario, handles []node.Handle) *emulator.Config {
 	t := s.Topology
 	cfg := &emulator.Config{Seed: s.Seed, Pipes: emulatorPipes(t), Changes: emulatorChanges(t)}
 	for i, h := range handles {
-		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: h.Name(), PID: h.PID(), NoRadio: !t.Nodes[i].Radio, Via: radioVia(t, i)})
+		cfg.Nodes = append(cfg.Nodes, emulator.Node{Name: h.Name(), PID: h.PID(), NoRadio: !t.Nodes[i].Radio, Via: radioVia(t, i), Rewriting: t.Rewriting(i)})
 	}
 	if !cfg.HasRadio() {
 		return cfg
 	}
-	cfg.MACs, cfg.Radio, cfg.Positions, cfg.ChannelSeed = []wifi.MAC{t.MAC}, t.Radio, t.Positions(), t.ChannelSeed
+	cfg.MACs, cfg.Radio, cfg.Positions, cfg.ChannelSeed = t.MACs(), t.Radio, t.Positions(), t.ChannelSeed
 	if t.Delivery != nil {
 		cfg.Matrix, cfg.Positions = &emulator.Matrix{Delivery: t.Delivery}, nil
 	}

@@ -44,6 +44,13 @@ func collectMedium(rec *store.RunRecord, s *plan.Scenario, rep *emulator.Report)
 		run.Facts[fmt.Sprintf("priority_refused_%d", i+1)] = refused
 	}
 	rec.NodeStats = backend.RadioRows(s.Topology, func(i int) *wifi.NodeStats { return &rep.Nodes[i].Stats })
+	for i := range rep.Nodes {
+		if w := rep.Nodes[i].Rewriting; w != nil {
+			for _, c := range w.Counters() {
+				rec.Nodes[i].Facts[c.Name] = strconv.FormatInt(c.Value, 10)
+			}
+		}
+	}
 	rec.Pipes = backend.PipeRows(s, rep.Pipes)
 	judgePipes(run, rec.Nodes, rep)
 	judgeUnlimited(rec, s)

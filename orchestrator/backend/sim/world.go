@@ -5,6 +5,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/transport/tcp"
+	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/experiments/topology"
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/tap"
@@ -48,7 +49,10 @@ func newWorld(s *plan.Scenario) (*world, error) {
 	}
 	cfg := simnet.Config{
 		Seed: s.Seed, Nodes: len(t.Nodes), Routes: t.Routes, Flows: flows,
-		Warmup: w.warmup, End: w.end, Hop: hop, TCP: tcp.DefaultConfig(), RelayDue: w.series.relayDue,
+		Warmup: w.warmup, End: w.end, Hop: hop, TCP: tcpConfig(&c.Transports.TCP), RelayDue: w.series.relayDue,
+	}
+	for i := range t.Nodes {
+		cfg.Rewriting = append(cfg.Rewriting, t.Rewriting(i))
 	}
 	if len(t.Pipes) > 0 {
 		cfg.Links = links{t}
@@ -65,6 +69,16 @@ func newWorld(s *plan.Scenario) (*world, error) {
 	(&changes{w: w, todo: t.Changes}).schedule()
 	w.rec = backend.NewRecord(s, func(i int) string { return tap.Addr(i).String() })
 	return w, nil
+}
+
+// tcpConfig is what the nodes' kernels are told of TCP, beside the options of flows.
+func tcpConfig(o *spec.TCPOptions) tcp.Config {
+	c := tcp.DefaultConfig()
+	c.SACK, c.Timestamps = o.SACK, o.Timestamps
+	if o.QuickAck {
+		c.Ack = tcp.AckEvery
+	}
+	return c
 }
 
 // links is the topology as the network sees it.
@@ -93,7 +107,7 @@ func (w *world) addMedium() error {
 func (w *world) addMediumOf(sink wifi.Sink) error {
 	t := w.s.Topology
 	var err error
-	if w.med, err = wifi.NewMedium(w.eng, w.s.Seed, t.Channel, []wifi.MAC{t.MAC}, sink); err != nil {
+	if w.med, err = wifi.NewMedium(w.eng, w.s.Seed, t.Channel, t.MACs(), sink); err != nil {
 		return err
 	}
 	drop := w.s.Config().Radio.Drop

@@ -121,7 +121,7 @@ func (s *Site) routes(cfg *proto.Configure, sc *plan.Scenario, caps map[int]int,
 			continue // itself, or unreachable
 		}
 		cfg.NextHops = append(cfg.NextHops, proto.NextHop{Dst: d, Via: v})
-		r := proto.Route{Interface: cfg.Interfaces[0].Name, Dst: netip.PrefixFrom(s.Addr(d), 32), CwndCap: caps[d]}
+		r := proto.Route{Interface: cfg.Interfaces[0].Name, Dst: netip.PrefixFrom(s.Addr(d), 32), CwndCap: caps[d], QuickAck: sc.Config().Transports.TCP.QuickAck}
 		if v != d {
 			r.Via = s.Addr(v)
 		}

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
@@ -235,5 +236,36 @@ func TestCheckAndWarnings(t *testing.T) {
 	inv.Nodes[1].Radio.Driver = "carrier-pigeon"
 	if _, err := Check(planOf(t, line, "roof", "yard", "shed"), inv); err == nil || !strings.Contains(err.Error(), "node yard") || !strings.Contains(err.Error(), "carrier-pigeon") {
 		t.Errorf("an unknown driver: %v", err)
+	}
+}
+
+// What an access point of ours does, real ones do not.
+func TestAccessPointsOfOursAreRefused(t *testing.T) {
+	file := `hopbed: 1
+name: ap
+topology: {nodes: [{name: roof, at: [0m, 0m]AP}, {name: yard, at: [10m, 0m]}], links: [{from: roof, to: yard}]}
+flows: [{pairs: [{src: roof, dst: yard}], transport: tcp/reno}]
+transports: {tcp: {mss: 1024BTCP}}
+duration: 1s
+`
+	for _, c := range []struct{ ap, tcp, want string }{
+		{", window-rewriting: {}", "", "window-rewriting"},
+		{", queue: 50", "", "queue"},
+		{"", ", sack: false", "transports.tcp.sack"},
+		{"", ", timestamps: false", "transports.tcp.timestamps"},
+		{", window-rewriting: {enabled: false}", ", quick-ack: true", ""},
+	} {
+		e, err := spec.Parse("f.yaml", []byte(strings.NewReplacer("AP}", c.ap+"}", "TCP}", c.tcp+"}").Replace(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Unsupported(e.Points()[0].Config)
+		var u *backend.ErrUnsupported
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s%s: %v", c.ap, c.tcp, err)
+		case c.want != "" && (!errors.As(err, &u) || !strings.Contains(u.What, c.want) || u.Do == ""):
+			t.Errorf("%s%s: %v, want that %s is unsupported", c.ap, c.tcp, err, c.want)
+		}
 	}
 }

@@ -33,6 +33,20 @@ func Unsupported(c *spec.Config) error {
 			return refuse("topology.nodes: radio: false", fmt.Sprintf("node %s has one interface, the inventory's, which stands for its radio", n.Name), "leave radio out: the inventory says what the interface is (radio driver none for a wire)")
 		}
 	}
+	for _, n := range c.Topology.AllNodes() {
+		switch {
+		case n.WindowRewriting != nil && n.WindowRewriting.Enabled:
+			return refuse("topology.nodes: window-rewriting", fmt.Sprintf("the segments that pass the radio of node %s are its driver's, and nothing of ours sees them", n.Name), "leave it out, or run the file on netns or sim")
+		case n.Queue != nil:
+			return refuse("topology.nodes: queue", fmt.Sprintf("the queue of node %s is its driver's", n.Name), "leave it out, or run the file on netns or sim")
+		}
+	}
+	switch t := &c.Transports.TCP; {
+	case !t.SACK:
+		return refuse("transports.tcp.sack", "it would be switched off for every connection of the hosts", "leave it out, or run the file on netns or sim")
+	case !t.Timestamps:
+		return refuse("transports.tcp.timestamps", "they would be switched off for every connection of the hosts", "leave it out, or run the file on netns or sim")
+	}
 	if len(c.Topology.Changes) > 0 {
 		return refuse("topology.changes", "nobody can switch a real link on and off at a moment", "run the file on netns or sim")
 	}

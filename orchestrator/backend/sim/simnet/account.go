@@ -16,7 +16,7 @@ func (n *Net) Account(now vtime.Time) []*proto.Results {
 	}
 	n.closeMessages()
 	for i := range out {
-		out[i].Facts.Counters = n.kernelCounters(i)
+		out[i].Facts.Counters = append(n.kernelCounters(i), n.rewriteCounters(i)...)
 		out[i].Facts.Hop = n.hopCounters(i)
 	}
 	return out

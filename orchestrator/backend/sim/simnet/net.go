@@ -9,6 +9,7 @@ import (
 	"github.com/hopbed/hopbed/netem/des"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/netem/wifi"
+	"github.com/hopbed/hopbed/netem/winrewrite"
 	"github.com/hopbed/hopbed/orchestrator/backend/sim/simhop"
 )
 
@@ -35,6 +36,9 @@ type Config struct {
 	// TCP holds the defaults of every connection; flows change them by their
 	// options and name the congestion control.
 	TCP tcp.Config
+	// Rewriting says, by node, how it rewrites the windows in the TCP segments that pass
+	// its radio; nil: not.
+	Rewriting []*winrewrite.Config
 	// RelayDue says whether a sample of a flow at one of its relays is wanted, so
 	// that none is made in vain; nil: always.
 	RelayDue func(now vtime.Time, flow, node int) bool
@@ -68,8 +72,9 @@ type Net struct {
 type host struct {
 	forwarded, noRoute, expired, refused uint64
 	tcp                                  tcpCounters
-	ident                                uint16 // IP identification of its last packet
-	ephemeral                            uint16 // ports used by connections that it made
+	rewriter                             *winrewrite.Rewriter // nil: it rewrites no windows
+	ident                                uint16               // IP identification of its last packet
+	ephemeral                            uint16               // ports used by connections that it made
 }
 
 // flow is one flow with both its ends.
@@ -94,6 +99,9 @@ func New(eng *des.Engine, cfg Config) (*Net, error) {
 		n.udp[i].net, n.udp[i].node = n, i
 	}
 	if err := n.addPipes(); err != nil {
+		return nil, err
+	}
+	if err := n.addRewriters(); err != nil {
 		return nil, err
 	}
 	for i := range cfg.Flows {
@@ -223,6 +231,9 @@ func (n *Net) emit(from int, p *packet) bool {
 	if w != nil {
 		return w.send(p)
 	}
+	if window, ok := n.rewritten(from, p, winrewrite.Down); ok {
+		p.seg.Window = window
+	}
 	f := n.med.NewFrame()
 	f.Src, f.Dst, f.AC, f.Len, f.Payload = from, next, p.ac, p.len, p
 	if !n.med.Enqueue(f) {
@@ -237,7 +248,13 @@ func (n *Net) emit(from int, p *packet) bool {
 
 // Deliver implements wifi.Sink: a frame has reached a node.
 func (n *Net) Deliver(now vtime.Time, node int, f *wifi.Frame) {
-	n.arrive(now, node, f.Payload.(*packet), false)
+	p, own := f.Payload.(*packet), false
+	if window, ok := n.rewritten(node, p, winrewrite.Up); ok {
+		// The sender may repeat the frame: what is on the air stays as it is.
+		p, own = n.copyPacket(p), true
+		p.seg.Window = window
+	}
+	n.arrive(now, node, p, own)
 }
 
 // arrive takes a packet from a link. One that came by wire is the node's own;

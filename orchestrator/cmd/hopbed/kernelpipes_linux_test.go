@@ -66,7 +66,8 @@ func byKernel(t *testing.T, emulators, more string) {
 		if drops := float64(p.DropsQueue.V) / offered; drops < 0.02 || drops > 0.7 { // a sender that stood still catches up in bursts
 			t.Errorf("%s: %d of %.0f packets dropped by the queue, want about a quarter", r.point, p.DropsQueue.V, offered)
 		}
-		if g > 1e6 || g < 0.4e6 {
+		// What waited when the interval began is delivered in it: up to a queue more, where the processor is late.
+		if g > 1.06e6 || g < 0.4e6 {
 			t.Errorf("%s: goodput %.0f b/s over 1 Mb/s", r.point, g)
 		}
 		if r.Params["emulator"] == "user" {

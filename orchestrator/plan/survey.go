@@ -72,10 +72,21 @@ func (r Run) NetworkKey() string {
 	on.Topology.Pipes, on.Topology.Changes = nil, nil
 	on.Topology.Nodes = slices.Clone(on.Topology.Nodes)
 	for i := range on.Topology.Nodes {
-		on.Topology.Nodes[i].Bridge = false
+		n := &on.Topology.Nodes[i]
+		n.Bridge, n.Queue, n.WindowRewriting = false, nil, nil
 	}
 	if g := c.Topology.Generate; g != nil && g.Vary == spec.VaryRepetition {
 		on.Repetition = r.Repetition
+	}
+	if r.real {
+		// What only the model looks at makes no other network of real nodes: neither
+		// places nor repetitions, and a campaign goes over the same routes throughout.
+		on.Topology.Generate, on.Topology.Nodes = nil, slices.Clone(c.Topology.AllNodes())
+		for i, n := range on.Topology.Nodes {
+			on.Topology.Nodes[i] = spec.Node{Name: n.Name, Radio: n.Radio}
+		}
+		on.Seed, on.Repetition = 0, 0
+		on.Radio.Noise, on.Radio.Sense, on.Radio.Capture, on.Radio.PathLoss = nil, nil, nil, spec.PathLoss{}
 	}
 	b, err := json.Marshal(on)
 	if err != nil {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,37 @@ flows: [{pairs: [{src: a, dst: b}], transport: hop}]
 duration: 10s
 `).Surveys(); got != nil {
 		t.Errorf("a plan of static routes wants %d measured", len(got))
+	}
+}
+
+// A lab of real nodes is one network, whatever the model would make of the file: its
+// routes are the same in all repetitions. What is set at its radios makes another one.
+func TestRealNodesAreOneNetwork(t *testing.T) {
+	for _, c := range []struct {
+		nodes, rate, capture, transport string
+		matrix                          string
+		want                            int
+	}{
+		{"8", "11mbit", "10dB", "$x", "x: [hop, tcp/reno]", 1},
+		{"8", "11mbit", "$x", "hop", "x: [3dB, 10dB]", 1},
+		{"8", "$x", "10dB", "hop", "x: [2mbit, 11mbit]", 2},
+		{"$x", "11mbit", "10dB", "hop", "x: [8, 9]", 2},
+	} {
+		p := parse(t, fmt.Sprintf(`hopbed: 1
+name: m
+topology: {generate: {kind: random-mesh, nodes: %s, area: [400m, 400m]}}
+radio: {rate: %s, capture: %s, path-loss: {kind: disk, range: 250m}}
+flows: [{count: 2, pairs: random, transport: %s}]
+matrix: {%s}
+repeat: 3
+duration: 10s
+`, c.nodes, c.rate, c.capture, c.transport, c.matrix))
+		if got := len(p.Real().Measure().Surveys()); got != c.want {
+			t.Errorf("%s: %d networks of real nodes, want %d", c.matrix, got, c.want)
+		}
+		if got := len(p.Measure().Surveys()); got < 3 {
+			t.Errorf("%s: %d networks of the model, which places anew in each of 3 repetitions", c.matrix, got)
+		}
 	}
 }
 

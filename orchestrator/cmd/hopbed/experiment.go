@@ -82,11 +82,20 @@ func byOption(err error, keys []string) error {
 	return err
 }
 
+// shippedOrHere reads a file that a shipped experiment names: one that is shipped
+// beside it, else one that --set names, relative to the working directory.
+func shippedOrHere(name string) ([]byte, error) {
+	if b, err := library.File(name); err == nil {
+		return b, nil
+	}
+	return spec.Beside(".")(name)
+}
+
 // read finds an experiment: a path wins over a shipped name only when it looks
 // like one.
 func read(name string) (*spec.Experiment, error) {
 	if src, ok := library.Source(name); ok {
-		return spec.ParseFiles(name+".yaml (shipped)", src, library.File)
+		return spec.ParseFiles(name+".yaml (shipped)", src, shippedOrHere)
 	}
 	e, err := spec.Load(name)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {

@@ -84,6 +84,7 @@ func showRun(c *cli.Context, st *store.Store, id int64) error {
 	if err := showPipes(c, w, st, r, name); err != nil {
 		return err
 	}
+	showMade(w, r, nodes)
 	if err := showArtifacts(c, w, st, id); err != nil {
 		return err
 	}

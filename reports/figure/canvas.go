@@ -1,14 +1,5 @@
 package figure
 
-import (
-	"encoding/csv"
-	"fmt"
-	"io"
-	"math"
-	"slices"
-	"strconv"
-)
-
 // Width is the width of every figure in user units. One unit is about a pixel
 // on a phone, so that text keeps its size there.
 const Width = 380
@@ -52,8 +43,7 @@ func (f *Figure) stamp(class, column, value, text string) {
 
 type pt struct{ x, y float64 }
 
-// shape is one element of the drawing. Keeping them, rather than text, leaves
-// the way open to formats other than SVG.
+// shape is one element of the drawing; SVG and PNG are made of them.
 type shape struct {
 	kind   shapeKind
 	pts    []pt
@@ -139,53 +129,3 @@ func (f *Figure) legend(x, y float64, entries []entry) float64 {
 }
 
 func textWidth(s string) float64 { return emWidth * textSize * float64(len([]rune(s))) }
-
-// table is the data of a figure.
-type table struct {
-	cols []string
-	rows [][]any
-}
-
-func (t *table) add(cells ...any) { t.rows = append(t.rows, cells) }
-
-// CSV writes the numbers behind the figure, with a header line. A value that
-// does not exist is an empty cell.
-func (f *Figure) CSV(w io.Writer) error {
-	c := csv.NewWriter(w)
-	c.UseCRLF = true
-	cols := slices.Clip(f.data.cols)
-	for _, s := range f.stamps {
-		cols = append(cols, s.column)
-	}
-	if err := c.Write(cols); err != nil {
-		return fmt.Errorf("figure %s: %w", f.ID, err)
-	}
-	for _, row := range f.data.rows {
-		cells := make([]string, len(row))
-		for i, v := range row {
-			switch v := v.(type) {
-			case string:
-				cells[i] = v
-			case int:
-				cells[i] = strconv.Itoa(v)
-			case float64:
-				if !math.IsNaN(v) && !math.IsInf(v, 0) {
-					cells[i] = strconv.FormatFloat(v, 'g', -1, 64)
-				}
-			default:
-				return fmt.Errorf("figure %s: a cell of type %T", f.ID, v)
-			}
-		}
-		for _, s := range f.stamps {
-			cells = append(cells, s.value)
-		}
-		if err := c.Write(cells); err != nil {
-			return fmt.Errorf("figure %s: %w", f.ID, err)
-		}
-	}
-	c.Flush()
-	if err := c.Error(); err != nil {
-		return fmt.Errorf("figure %s: %w", f.ID, err)
-	}
-	return nil
-}

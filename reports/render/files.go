@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -66,22 +67,30 @@ func (r *Report) Figures() []*figure.Figure {
 	return out
 }
 
-// WriteFigures writes every figure as an SVG file and a CSV file into a folder,
-// which it creates.
+// figureFiles are what a figure is written as, by the file's ending.
+var figureFiles = []struct {
+	ext   string
+	write func(*figure.Figure, io.Writer) error
+}{
+	{".svg", func(f *figure.Figure, w io.Writer) error { _, err := w.Write(f.SVG()); return err }},
+	{".png", func(f *figure.Figure, w io.Writer) error { return f.PNG(w, figure.PNGScale) }},
+	{".csv", (*figure.Figure).CSV},
+	{".dat", (*figure.Figure).PGF},
+}
+
+// WriteFigures writes every figure into a folder, which it creates: as SVG and
+// PNG, and its numbers as CSV and as a table of pgfplots (.dat).
 func (r *Report) WriteFigures(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("figures: %w", err)
 	}
 	for _, f := range r.Figures() {
-		var csv bytes.Buffer
-		if err := f.CSV(&csv); err != nil {
-			return err
-		}
-		for _, file := range []struct {
-			ext  string
-			data []byte
-		}{{".svg", f.SVG()}, {".csv", csv.Bytes()}} {
-			if err := os.WriteFile(filepath.Join(dir, f.ID+file.ext), file.data, 0o644); err != nil {
+		for _, file := range figureFiles {
+			var b bytes.Buffer
+			if err := file.write(f, &b); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, f.ID+file.ext), b.Bytes(), 0o644); err != nil {
 				return fmt.Errorf("figures: %w", err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"flag"
+	"image/png"
 	"io"
 	"math"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/hopbed/hopbed/orchestrator/store"
 	"github.com/hopbed/hopbed/reports/claims"
 	"github.com/hopbed/hopbed/reports/dataset"
+	"github.com/hopbed/hopbed/reports/figure"
 	"github.com/hopbed/hopbed/reports/internal/fixture"
 )
 
@@ -295,6 +297,25 @@ func TestWriteFigures(t *testing.T) {
 		data.Close()
 		if err != nil || len(rows) < 2 {
 			t.Errorf("%s: %d rows, %v", f.ID, len(rows), err)
+		}
+		img, err := os.Open(filepath.Join(dir, f.ID+".png"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := png.DecodeConfig(img)
+		img.Close()
+		if err != nil || config.Width != figure.Width*figure.PNGScale {
+			t.Errorf("%s: an image %d wide, %v", f.ID, config.Width, err)
+		}
+		pgf, err := os.ReadFile(filepath.Join(dir, f.ID+".dat"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(pgf)), "\n")
+		for _, l := range lines {
+			if len(lines) != len(rows) || strings.Count(l, "\t") != len(rows[0])-1 {
+				t.Fatalf("%s.dat has not the CSV file's %d rows and %d columns: %q", f.ID, len(rows), len(rows[0]), l)
+			}
 		}
 	}
 	if err := r.WriteFigures("/dev/null/x"); err == nil {

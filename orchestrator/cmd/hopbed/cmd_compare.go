@@ -38,7 +38,8 @@ func compareCommand() *cli.Command {
 		Flags: []cli.Flag{
 			dbFlag(),
 			&cli.Int64Flag{Name: "campaign", DefaultText: "the newest", Usage: "`ID` of the campaign whose transports to compare"},
-			&cli.StringFlag{Name: "o", Usage: "write to `FILE`, .html, .md or .json (default: Markdown on standard output)"},
+			&cli.StringFlag{Name: "o", Usage: outputUsage},
+			figuresFlag(),
 			&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "JSON on standard output"},
 		},
 		Action: compareAction,
@@ -87,6 +88,9 @@ func compareAction(c *cli.Context) error {
 	}
 	r := render.Compared(comparison, version())
 	if c.Bool("json") {
+		if err := figuresTo(c, r); err != nil {
+			return err
+		}
 		return r.JSON(c.App.Writer)
 	}
 	return writeTo(c, r)

@@ -19,13 +19,14 @@ var reportFormats = map[string]func(*render.Report, io.Writer) error{
 	".html": (*render.Report).HTML,
 	".md":   (*render.Report).Markdown,
 	".json": (*render.Report).JSON,
+	".tex":  (*render.Report).LaTeX,
 }
 
 func reportFormat(path string) (func(*render.Report, io.Writer) error, error) {
 	if f, ok := reportFormats[strings.ToLower(filepath.Ext(path))]; ok {
 		return f, nil
 	}
-	return nil, usagef("%s: a report is a file that ends in .html, .md or .json", path)
+	return nil, usagef("%s: a report is a file that ends in .html, .md, .json or .tex", path)
 }
 
 func writeReport(ctx context.Context, st *store.Store, campaigns []int64, path string) error {
@@ -40,9 +41,28 @@ func writeReport(ctx context.Context, st *store.Store, campaigns []int64, path s
 	return writeFile(path, func(w io.Writer) error { return format(r, w) })
 }
 
+// figuresFlag asks for the figures as files.
+func figuresFlag() cli.Flag {
+	return &cli.StringFlag{Name: "figures", Usage: "write each figure into `FOLDER` too: .svg, .png, its numbers as .csv and as a table of pgfplots (.dat)"}
+}
+
+// figuresTo writes the figures where --figures asks for them.
+func figuresTo(c *cli.Context, r *render.Report) error {
+	if dir := c.String("figures"); dir != "" {
+		return r.WriteFigures(dir)
+	}
+	return nil
+}
+
+// outputUsage says what -o takes.
+const outputUsage = "write to `FILE`, .html, .md, .json or .tex (tables for a paper) (default: Markdown on standard output)"
+
 // writeTo writes a report to the file that -o names, or as Markdown to standard
-// output.
+// output, and its figures to the folder that --figures names.
 func writeTo(c *cli.Context, r *render.Report) error {
+	if err := figuresTo(c, r); err != nil {
+		return err
+	}
 	path := c.String("o")
 	if path == "" {
 		return r.Markdown(c.App.Writer)
@@ -61,7 +81,8 @@ func reportCommand() *cli.Command {
 		Flags: []cli.Flag{
 			dbFlag(),
 			&cli.Int64SliceFlag{Name: "campaign", Usage: "`ID` of a campaign; may be repeated (default: the newest, with those of the same command on other back ends)"},
-			&cli.StringFlag{Name: "o", Usage: "write to `FILE`, .html, .md or .json (default: Markdown on standard output)"},
+			&cli.StringFlag{Name: "o", Usage: outputUsage},
+			figuresFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			if o := c.String("o"); o != "" {

@@ -22,6 +22,9 @@ var beacon = []byte("hbco\x00\x01tx")
 // BeaconLen is the length of a beacon as an IP packet.
 var BeaconLen = vtime.Bytes(28 + len(beacon))
 
+// Beacon is what follows the UDP header of a beacon.
+func Beacon() []byte { return bytes.Clone(beacon) }
+
 // IsBeacon reports whether what came to the port, the bytes after the UDP header,
 // is a beacon.
 func IsBeacon(b []byte) bool { return bytes.Equal(b, beacon) }

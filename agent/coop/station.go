@@ -137,6 +137,9 @@ func New(cfg Config) *Station {
 	return s
 }
 
+// Addr is the station's own address.
+func (s *Station) Addr() netip.Addr { return s.cfg.Addr }
+
 // Begin says that a connection transmits from now on.
 func (s *Station) Begin(now vtime.Time, id int) {
 	if s.find(id) != nil {

@@ -166,6 +166,7 @@ type FlowOptions struct {
 	ConnectWithin vtime.Duration `json:"connect_within_ns,omitempty"`  // 0 = until the flow's stop
 	Program       *Program       `json:"program,omitempty"`            // exec
 	Bundle        *Bundle        `json:"bundle,omitempty"`             // bundle; nil = the defaults
+	Coop          *Coop          `json:"coop,omitempty"`               // coop-tcp; nil = the defaults
 }
 
 // Bundle are the options of the transport bundle.
@@ -179,6 +180,27 @@ type Bundle struct {
 	// 64 MiB.
 	Limit vtime.Bytes `json:"limit,omitempty"`
 }
+
+// Coop are the options of the transport coop-tcp; zero means the method's own.
+type Coop struct {
+	// Bandwidth is BWmax, what the access point carries of one station.
+	Bandwidth BitRate `json:"bandwidth_bps,omitempty"`
+	// Always caps windows by the number of stations alone, whatever the round-trip
+	// time is.
+	Always bool `json:"always,omitempty"`
+	// Limit is how a live window is bounded; "" = LimitAuto.
+	Limit CoopLimit `json:"limit,omitempty"`
+}
+
+// CoopLimit is a way to bound the congestion window of a live socket.
+type CoopLimit string
+
+// The ways.
+const (
+	LimitAuto  CoopLimit = "auto"  // BPF where it is to be had, else the queue
+	LimitBPF   CoopLimit = "bpf"   // TCP_BPF_SNDCWND_CLAMP, by a program at the sockets
+	LimitQueue CoopLimit = "queue" // a sender that keeps SIOCOUTQ at most the cap
+)
 
 // Program is what the transport exec runs: a program and its arguments for each
 // part that a node can play in a flow. An empty Relay runs nothing there.

@@ -112,6 +112,7 @@ const (
 	Connected EventKind = "connected" // the connection stands
 	Finished  EventKind = "finished"  // a sized flow delivered everything
 	Failed    EventKind = "failed"    // Error says why
+	Window    EventKind = "window"    // coop-tcp: Text is the new state of the flow's window
 )
 
 // Event is one change in a flow's life at one node.
@@ -122,6 +123,7 @@ type Event struct {
 	Kind  EventKind  `json:"kind"`
 	T     vtime.Time `json:"t_ns"`
 	Error *Error     `json:"error,omitempty"`
+	Text  string     `json:"text,omitempty"`
 }
 
 // Log is a line for the run's log.
@@ -191,6 +193,9 @@ type FlowSetup struct {
 	// ReceiveWindow is the clamp of the window that the receiver offers
 	// (TCP_WINDOW_CLAMP), where the flow has one.
 	ReceiveWindow vtime.Bytes `json:"receive_window,omitempty"`
+	// Limit is how the window of a flow of coop-tcp is bounded: "bpf", or "queue"
+	// with why it is not "bpf".
+	Limit string `json:"limit,omitempty"`
 	// Program is what an external program says of its version.
 	Program string `json:"program,omitempty"`
 }

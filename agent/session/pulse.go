@@ -67,5 +67,5 @@ func handlesMessages(node int, f *proto.Flow) bool {
 		return false
 	}
 	family, _ := transport.Split(f.Transport)
-	return f.Src == node || f.Dst == node || family != "tcp" && family != "udp"
+	return f.Src == node || f.Dst == node || family != "tcp" && family != "coop-tcp" && family != "udp"
 }

@@ -14,6 +14,7 @@ import (
 func Transports() (*transport.Table, error) {
 	return transport.NewTable(
 		sock.TCP{},
+		sock.Coop{},
 		sock.UDP{},
 		sock.Hop{},
 		relay.Driver{},

@@ -17,7 +17,7 @@ func init() {
 		reflect.TypeFor[Config](), reflect.TypeFor[Topology](), reflect.TypeFor[Generate](), reflect.TypeFor[Node](), reflect.TypeFor[WindowRewriting](), reflect.TypeFor[Link](), reflect.TypeFor[Import](),
 		reflect.TypeFor[Radio](), reflect.TypeFor[PathLoss](), reflect.TypeFor[MAC](), reflect.TypeFor[Queues](), reflect.TypeFor[Queue](), reflect.TypeFor[Routing](),
 		reflect.TypeFor[Flow](), reflect.TypeFor[Pair](), reflect.TypeFor[Workload](), reflect.TypeFor[Transports](), reflect.TypeFor[HopOptions](), reflect.TypeFor[TCPOptions](),
-		reflect.TypeFor[RelayOptions](), reflect.TypeFor[UDPOptions](), reflect.TypeFor[BundleOptions](), reflect.TypeFor[IperfOptions](), reflect.TypeFor[ExecOptions](), reflect.TypeFor[Limits](),
+		reflect.TypeFor[RelayOptions](), reflect.TypeFor[CoopOptions](), reflect.TypeFor[UDPOptions](), reflect.TypeFor[BundleOptions](), reflect.TypeFor[IperfOptions](), reflect.TypeFor[ExecOptions](), reflect.TypeFor[Limits](),
 		reflect.TypeFor[Pipe](), reflect.TypeFor[Direction](), reflect.TypeFor[Jitter](), reflect.TypeFor[Hysteresis](), reflect.TypeFor[PipeLoss](), reflect.TypeFor[PipeQueue](), reflect.TypeFor[Reorder](),
 		reflect.TypeFor[PipeTrace](), reflect.TypeFor[PipeChange](), reflect.TypeFor[Change](), reflect.TypeFor[Cycle](),
 	} {

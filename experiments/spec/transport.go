@@ -12,6 +12,7 @@ import (
 const (
 	FamilyHop         = "hop"
 	FamilyTCP         = "tcp"
+	FamilyCoopTCP     = "coop-tcp"
 	FamilyHopByHopTCP = "hop-by-hop-tcp"
 	FamilyUDP         = "udp"
 	FamilyBundle      = "bundle"
@@ -62,6 +63,8 @@ type Transports struct {
 	Hop HopOptions `key:"hop"`
 	// TCP holds the options of end-to-end TCP.
 	TCP TCPOptions `key:"tcp"`
+	// CoopTCP holds the options of cooperative TCP; those of its sockets are in tcp.
+	CoopTCP CoopOptions `key:"coop-tcp"`
 	// HopByHopTCP holds the options of hop-by-hop TCP.
 	HopByHopTCP RelayOptions `key:"hop-by-hop-tcp"`
 	// UDP holds the options of UDP.
@@ -110,6 +113,29 @@ type TCPOptions struct {
 	// QuickAck acknowledges every segment at once (the route attribute quickack); otherwise acknowledgements are delayed.
 	QuickAck bool `key:"quick-ack" default:"false"`
 }
+
+// CoopOptions are the options of cooperative TCP (Hayakawa, Yamaguchi, Oguchi, DEIM
+// 2015, C2-2).
+type CoopOptions struct {
+	// Bandwidth is what the access point carries of one station; n stations share it times n to the power of -0.15.
+	Bandwidth vtime.BitRate `key:"bandwidth" min:"100kbit" max:"10gbit" default:"15.2mbit"`
+	// Trigger says when windows are capped: when the round-trip time is 6 times its minimum, or always when there are several stations.
+	Trigger CoopTrigger `key:"trigger" enum:"rtt|always" default:"rtt"`
+	// Limit says how a live window is bounded: by a program in the kernel (BPF), by a sender that keeps little in the socket's queue, or by the one where it is to be had and else the other.
+	Limit CoopLimit `key:"limit" enum:"auto|bpf|queue" default:"auto"`
+}
+
+// CoopTrigger is when cooperative TCP caps windows.
+type CoopTrigger string
+
+// The triggers.
+const (
+	TriggerRTT    CoopTrigger = "rtt"
+	TriggerAlways CoopTrigger = "always"
+)
+
+// CoopLimit is how cooperative TCP bounds a live window.
+type CoopLimit string
 
 // RelayOptions are the options of hop-by-hop TCP.
 type RelayOptions struct {
@@ -193,6 +219,7 @@ type transportFamily struct {
 var transportTable = []transportFamily{
 	{name: FamilyHop, variants: hopVariants, bare: true, joined: true, carries: everything},
 	{name: FamilyTCP, variants: congestionControls, carries: everything, dscp: true},
+	{name: FamilyCoopTCP, variants: congestionControls, carries: everything, dscp: true},
 	{name: FamilyHopByHopTCP, variants: congestionControls, carries: everything, dscp: true},
 	{name: FamilyUDP, variants: udpVariants, bare: true, joined: true, carries: datagrams, dscp: true},
 	{name: FamilyBundle, variants: congestionControls, carries: everything, dscp: true},
@@ -280,7 +307,7 @@ func TransportNames() []string {
 }
 
 // transportHelp is TransportNames for people.
-var transportHelp = "hop, hop/VARIANT (" + strings.Join(hopVariants, ", ") + "; joined by +), tcp/CC, hop-by-hop-tcp/CC, bundle/CC (CC: " +
+var transportHelp = "hop, hop/VARIANT (" + strings.Join(hopVariants, ", ") + "; joined by +), tcp/CC, coop-tcp/CC, hop-by-hop-tcp/CC, bundle/CC (CC: " +
 	strings.Join(congestionControls, ", ") + "), udp, udp/VARIANT (" + strings.Join(udpVariants, ", ") + "; joined by +), iperf3/CC, iperf3/udp, iperf2/CC, iperf2/udp, exec"
 
 // family returns the table's line for a transport, nil when the name is not

@@ -112,7 +112,7 @@ func (f *Files) Hint(s *plan.Scenario, on string) string {
 		return len(way) > 1 || len(way) == 1 && way[0].place == capture.Air // whose link layer repeats
 	}
 	for _, c := range connections(s) {
-		if k := family(s, c.flow); k != spec.FamilyTCP && k != spec.FamilyHopByHopTCP && k != spec.FamilyBundle {
+		if k := family(s, c.flow); k != spec.FamilyTCP && k != spec.FamilyCoopTCP && k != spec.FamilyHopByHopTCP && k != spec.FamilyBundle {
 			continue
 		}
 		there, back := recorded(c.there), recorded(c.back)

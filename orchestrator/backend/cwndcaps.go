@@ -52,7 +52,7 @@ func capText(n int) string {
 // flow, if it does.
 func connectsTo(f *proto.Flow, i int) (to int, ok bool) {
 	switch spec.Transport(f.Transport).Family() {
-	case spec.FamilyTCP:
+	case spec.FamilyTCP, spec.FamilyCoopTCP:
 		return f.Dst, f.Src == i
 	case spec.FamilyHopByHopTCP, spec.FamilyBundle:
 		if at := slices.Index(f.Path, i); at >= 0 && at+1 < len(f.Path) {

@@ -63,10 +63,13 @@ func Orders(s *plan.Scenario, addr func(node int) netip.Addr) []proto.Flow {
 			p.Options.Bundle = &proto.Bundle{Size: o.Bundle, Disk: o.Storage == spec.StorageDisk, Limit: o.Limit}
 		case spec.FamilyHop:
 			p.Options.BlockSize = c.Transports.Hop.Block
-		case spec.FamilyTCP:
+		case spec.FamilyTCP, spec.FamilyCoopTCP:
 			o := c.Transports.TCP
 			p.Options.MSS, p.Options.SendBuffer, p.Options.ReceiveBuffer = int(o.MSS), o.SendBuffer, o.ReceiveBuffer
 			p.Options.ReceiveWindow, p.Options.CwndCap = o.ReceiveWindow, o.CwndCap
+			if g.Transport.Family() == spec.FamilyCoopTCP {
+				p.Options.CwndCap, p.Options.Coop = 0, coopOf(c)
+			}
 		case spec.FamilyUDP:
 			p.Options.PacketSize = c.Transports.UDP.Packet
 			if !g.Workload.HasMessages() { // messages have moments of their own
@@ -91,10 +94,16 @@ func Orders(s *plan.Scenario, addr func(node int) netip.Addr) []proto.Flow {
 // TCP_NODELAY is then the flow's.
 func overTCP(t spec.Transport) bool {
 	switch t.Family() {
-	case spec.FamilyTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle:
+	case spec.FamilyTCP, spec.FamilyCoopTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle:
 		return true
 	}
 	return false
+}
+
+// coopOf translates the options of cooperative TCP.
+func coopOf(c *spec.Config) *proto.Coop {
+	o := c.Transports.CoopTCP
+	return &proto.Coop{Bandwidth: o.Bandwidth, Always: o.Trigger == spec.TriggerAlways, Limit: proto.CoopLimit(o.Limit)}
 }
 
 // workloadOf translates what a flow carries. What its source draws follows from

@@ -145,6 +145,9 @@ func EventRow(node int, e *proto.Event) store.Event {
 		TUs: store.Some(micros(e.T)), Node: store.Some(int64(node)), Flow: store.Some(int64(e.Flow)),
 		Kind: string(e.Kind), Text: string(e.Side),
 	}
+	if e.Text != "" {
+		row.Text = e.Text
+	}
 	if e.Error != nil {
 		row.Text = e.Error.Error()
 	}

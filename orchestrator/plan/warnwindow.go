@@ -118,7 +118,7 @@ func (s *Scenario) connections(f topology.Flow) []connection {
 	c := s.Config()
 	var out []connection
 	switch c.Flows[f.Group].Transport.Family() {
-	case spec.FamilyTCP:
+	case spec.FamilyTCP, spec.FamilyCoopTCP:
 		out = append(out, connection{f.Src, f.Dst, s.links(f.Path), s.links(s.Topology.Routes.Path(f.Dst, f.Src)), mss(c), tcpWindows(c)})
 	case spec.FamilyHopByHopTCP:
 		for i := range f.Hops() {

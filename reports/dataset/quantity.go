@@ -94,7 +94,7 @@ func delayQuantities() (out []compared) {
 // hasTCP tells transports whose sources report what TCP reports of itself.
 func hasTCP(transport string) bool {
 	family, _, _ := strings.Cut(transport, "/")
-	return family == "tcp" || family == "hop-by-hop-tcp" || family == "bundle"
+	return family == "tcp" || family == "coop-tcp" || family == "hop-by-hop-tcp" || family == "bundle"
 }
 
 // measure takes the quantities of a repetition.

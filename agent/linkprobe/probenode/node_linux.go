@@ -5,22 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"os"
 	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/hopbed/hopbed/agent/broadcast"
 	"github.com/hopbed/hopbed/agent/linkprobe"
 	"github.com/hopbed/hopbed/agent/probe"
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
-
-// receiveBuffer holds a second of probes of a dense mesh.
-const receiveBuffer = 1 << 20
 
 // Node measures over one interface of this host.
 type Node struct {
@@ -48,7 +41,7 @@ func Start(node int, iface string, o proto.Probe) (*Node, error) {
 		return nil, &proto.Error{Code: proto.CodeOrder, What: "probe: epoch", Wanted: "a moment to come",
 			Got: time.Duration(-late).String(), Detail: "the order came after the measurement's begin", Remedy: "let the measurement begin later"}
 	}
-	conn, err := listen(iface, o.DSCP)
+	conn, err := broadcast.Listen(iface, linkprobe.Port, o.DSCP)
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeSystem, What: fmt.Sprintf("probe: UDP port %d on %s", linkprobe.Port, iface), Detail: err.Error()}
 	}
@@ -58,31 +51,6 @@ func Start(node int, iface string, o proto.Probe) (*Node, error) {
 	go n.receive()
 	go n.send(ctx)
 	return n, nil
-}
-
-// listen opens a socket that sends broadcasts by one interface, and gets only
-// what arrives there, whatever the routes are.
-func listen(iface string, dscp int) (*net.UDPConn, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
-		var failed error
-		err := raw.Control(func(fd uintptr) {
-			s := int(fd)
-			// The device first: nothing of other interfaces may be counted.
-			failed = errors.Join(
-				os.NewSyscallError("SO_BINDTODEVICE", unix.BindToDevice(s, iface)),
-				os.NewSyscallError("SO_BROADCAST", unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_BROADCAST, 1)),
-				os.NewSyscallError("IP_TOS", unix.SetsockoptInt(s, unix.IPPROTO_IP, unix.IP_TOS, dscp<<2)))
-			if unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
-				failed = errors.Join(failed, os.NewSyscallError("SO_RCVBUF", unix.SetsockoptInt(s, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)))
-			}
-		})
-		return errors.Join(err, failed)
-	}}
-	pc, err := lc.ListenPacket(context.Background(), "udp4", netip.AddrPortFrom(netip.IPv4Unspecified(), linkprobe.Port).String())
-	if err != nil {
-		return nil, err
-	}
-	return pc.(*net.UDPConn), nil
 }
 
 func (n *Node) now() vtime.Time { return vtime.Time(probe.MonotonicNS() - n.epoch) }
@@ -104,8 +72,6 @@ func (n *Node) receive() {
 		n.mu.Unlock()
 	}
 }
-
-var broadcast = netip.AddrPortFrom(netip.AddrFrom4([4]byte{255, 255, 255, 255}), linkprobe.Port)
 
 func (n *Node) send(ctx context.Context) {
 	defer n.done.Done()
@@ -141,7 +107,7 @@ func (n *Node) flush() error {
 		if !ok {
 			return nil
 		}
-		if _, err := n.conn.WriteToUDPAddrPort(b, broadcast); err != nil {
+		if _, err := n.conn.WriteToUDPAddrPort(b, broadcast.To(linkprobe.Port)); err != nil {
 			return fmt.Errorf("sending: %w", err)
 		}
 	}

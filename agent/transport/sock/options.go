@@ -29,6 +29,8 @@ type Options struct {
 	// ReceiveWindow is the most that the socket offers to the other end, in
 	// segments of the MSS; 0 = the kernel decides. See holdWindow.
 	ReceiveWindow int
+	// created is told of every socket before it connects; nil: nobody is.
+	created func(fd int) error
 }
 
 // FlowOptions returns the socket options of a flow of a TCP family; the receive
@@ -188,7 +190,16 @@ func Setup(fd int, flow int, side proto.Side) proto.FlowSetup {
 }
 
 // control adapts Apply to net.Dialer and net.ListenConfig.
-func (o Options) control(_, _ string, c syscall.RawConn) error { return onFD(c, o.Apply) }
+func (o Options) control(_, _ string, c syscall.RawConn) error {
+	return onFD(c, func(fd int) error {
+		if o.created != nil {
+			if err := o.created(fd); err != nil {
+				return err
+			}
+		}
+		return o.Apply(fd)
+	})
+}
 
 // onFD runs f with the descriptor of a connection.
 func onFD(c syscall.RawConn, f func(fd int) error) error {

@@ -38,6 +38,9 @@ type Source struct {
 	over    int64 // the largest congestion window seen above the flow's cap
 	result  proto.FlowResult
 
+	// window bounds what the source sends beside the kernel; nil: nothing does.
+	window *coopWindow
+
 	heard chan struct{} // of one element: the peer flow brought something
 }
 
@@ -126,6 +129,7 @@ func (s *Source) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	Abort(s.conn)
+	s.window.end()
 	s.conn, s.started = nil, false
 	s.app.Rewind()
 }
@@ -220,7 +224,8 @@ const MaxReason = 500
 
 // send writes the preamble and the application's data.
 func (s *Source) send(ctx context.Context, conn *net.TCPConn, clock transport.Clock, stop vtime.Time) error {
-	if _, err := conn.Write(s.preamble); err != nil {
+	_, err := conn.Write(s.preamble)
+	if err != nil {
 		return err
 	}
 	pattern := workload.NewPattern(s.flow.ID)
@@ -244,7 +249,13 @@ func (s *Source) send(ctx context.Context, conn *net.TCPConn, clock transport.Cl
 			}
 			continue
 		}
-		n, err := conn.Write(pattern.At(int64(at), int(min(ready, workload.MaxChunk))))
+		piece := min(ready, workload.MaxChunk)
+		if s.window != nil {
+			if piece, err = s.window.admit(ctx, conn, clock, stop, piece); err != nil {
+				return err
+			}
+		}
+		n, err := conn.Write(pattern.At(int64(at), int(piece)))
 		s.mu.Lock()
 		s.app.Take(clock.Now(), vtime.Bytes(n))
 		s.mu.Unlock()
@@ -329,6 +340,7 @@ func (s *Source) established(conn *net.TCPConn, now vtime.Time) error {
 	s.result.Established, s.result.SetupTime, s.result.CC = now, now.Sub(s.flow.Start), cc
 	s.mu.Unlock()
 	if err == nil {
+		s.window.begin(conn)
 		s.node.Event(proto.Event{Flow: s.flow.ID, Side: proto.Source, Kind: proto.Connected, T: now})
 	}
 	return err
@@ -338,6 +350,7 @@ func (s *Source) established(conn *net.TCPConn, now vtime.Time) error {
 func (s *Source) finish(now, stop vtime.Time, ordered bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.window.end()
 	if s.conn != nil {
 		if last, ok := s.sampleLocked(now); ok {
 			s.result.Last = &last

@@ -47,6 +47,7 @@ type Foreign struct {
 // foreign ones.
 func CheckStreamOptions(f *proto.Flow, foreign []Foreign) error {
 	family, _ := transport.Split(f.Transport)
+	foreign = append(foreign, Foreign{"coop", f.Options.Coop != nil && family != coopFamily})
 	if err := refuseForeign(family, foreign); err != nil {
 		return err
 	}
@@ -86,7 +87,10 @@ func refuseForeign(family string, foreign []Foreign) error {
 
 // tcpEndpoint is the node's part in all TCP flows.
 type tcpEndpoint struct {
-	node    *transport.Node
+	node *transport.Node
+	// prepare gives a source what bounds its window, and may change its options; nil:
+	// nothing does.
+	prepare func(f *proto.Flow, opt *Options) *coopWindow
 	setups  []proto.FlowSetup
 	sources []*Source
 	sinks   []*tcpSink
@@ -128,10 +132,15 @@ func (e *tcpEndpoint) open(f proto.Flow) error {
 	to := netip.AddrPortFrom(f.DstAddr, uint16(transport.FlowPort+f.ID))
 	switch side, _ := e.node.Side(&f); side {
 	case proto.Source:
+		var w *coopWindow
+		if e.prepare != nil {
+			w = e.prepare(&f, &opt)
+		}
 		s, err := NewSource(e.node, f, opt, to, nil)
 		if err != nil {
 			return err
 		}
+		s.window = w
 		setup, err := s.Probe()
 		if err != nil {
 			return err

@@ -141,6 +141,17 @@ func (c *Conn) SetCwndCap(n int) {
 	}
 }
 
+// LimitCwnd bounds the congestion window of an open connection as a program in the
+// kernel can (TCP_BPF_SNDCWND_CLAMP): the slow-start threshold becomes n segments
+// as well, and a window above that is cut when it would grow next. 0 takes the
+// bound away.
+func (c *Conn) LimitCwnd(n int) {
+	if n == 0 {
+		n = infinite
+	}
+	c.w.Clamp, c.w.Ssthresh = n, n
+}
+
 // setState moves the connection; Closed and TimeWait stop the timers that
 // have nothing left to do.
 func (c *Conn) setState(s State) {

@@ -64,6 +64,11 @@ func applyReadback(rec *store.RunRecord, node int, r *proto.Readback) {
 			programs = append(programs, s.Program)
 		}
 	}
+	for _, s := range r.Flows {
+		if s.Limit != "" {
+			f["coop_limit"] = s.Limit
+		}
+	}
 	if len(programs) > 0 {
 		f["programs"] = strings.Join(programs, "; ")
 	}

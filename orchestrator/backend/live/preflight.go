@@ -68,7 +68,7 @@ func (b *Backend) preflightLab(ctx context.Context, p *plan.Plan) error {
 // overTCP tells whether the transport's variant is a congestion control.
 func overTCP(t spec.Transport) bool {
 	switch t.Family() {
-	case spec.FamilyTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle:
+	case spec.FamilyTCP, spec.FamilyCoopTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle:
 		return true
 	case spec.FamilyIperf3, spec.FamilyIperf2:
 		return t.Variant() != "udp"

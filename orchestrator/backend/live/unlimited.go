@@ -48,6 +48,8 @@ func bounded(c *spec.Config, f topology.Flow) bool {
 		return t.Variant() == "udp" // the rate is required
 	case spec.FamilyUDP:
 		return c.Transports.UDP.Rate > 0
+	case spec.FamilyCoopTCP:
+		return c.Transports.TCP.ReceiveWindow > 0
 	case spec.FamilyTCP:
 		return c.Transports.TCP.ReceiveWindow > 0 || c.Transports.TCP.CwndCap > 0
 	}

@@ -94,7 +94,7 @@ func carried(c *spec.Config, i int, t spec.Transport) error {
 	case t.Family() == spec.FamilyHop:
 		_, err := backend.HopConfig(c)
 		return err
-	case slices.Contains([]string{spec.FamilyTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle}, t.Family()):
+	case slices.Contains([]string{spec.FamilyTCP, spec.FamilyCoopTCP, spec.FamilyHopByHopTCP, spec.FamilyBundle}, t.Family()):
 		if cc := t.Variant(); !slices.Contains(tcp.Controls(), cc) {
 			unsupported.Because = "the model TCP has no congestion control " + cc
 			unsupported.Do = "use one of " + strings.Join(tcp.Controls(), ", ") + ", or a back end with a kernel (--backend netns)"

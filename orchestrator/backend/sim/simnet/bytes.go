@@ -1,6 +1,7 @@
 package simnet
 
 import (
+	"github.com/hopbed/hopbed/agent/coop"
 	"github.com/hopbed/hopbed/agent/transport"
 	"github.com/hopbed/hopbed/agent/transport/hop"
 	"github.com/hopbed/hopbed/agent/transport/tcp"
@@ -56,6 +57,9 @@ func (b *Bytes) Append(dst []byte, payload any, limit int) []byte {
 	case p.hop != nil:
 		ip.DSCP = hopDSCP[simhop.ClassOf(p.ac)]
 		dst = ip.AppendUDP(ip.Append(dst), transport.HopPort, transport.HopPort, p.hop.Bytes(b.hop[:0]))
+	case p.beacon:
+		ip.DSCP, ip.Dst = coop.DSCP, [4]byte{255, 255, 255, 255}
+		dst = ip.AppendUDP(ip.Append(dst), coop.Port, coop.Port, coop.Beacon())
 	case p.udp != nil:
 		port := uint16(transport.FlowPort + p.udp.order.ID)
 		ip.DSCP = uint8(p.udp.order.Options.DSCP)

@@ -15,6 +15,7 @@ var families = []struct {
 }{
 	{"hop", func(n *Net, f *proto.Flow) (flow, error) { return n.newHop(f) }},
 	{"tcp", func(n *Net, f *proto.Flow) (flow, error) { return n.newStream(f, false) }},
+	{"coop-tcp", func(n *Net, f *proto.Flow) (flow, error) { return n.newCoop(f) }},
 	{"hop-by-hop-tcp", func(n *Net, f *proto.Flow) (flow, error) { return n.newStream(f, true) }},
 	{"bundle", func(n *Net, f *proto.Flow) (flow, error) { return n.newBundle(f) }},
 	{"udp", func(n *Net, f *proto.Flow) (flow, error) { return n.newUDP(f) }},

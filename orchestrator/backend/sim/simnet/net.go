@@ -46,23 +46,24 @@ type Config struct {
 
 // Net is the network of one run: the medium's sink, and every flow.
 type Net struct {
-	eng     *des.Engine
-	med     *wifi.Medium
-	cfg     Config
-	hop     *simhop.Net // nil without a Hop flow
-	hosts   []host
-	ports   [][2]*port // of the wired links, as in cfg.Pipes
-	wires   [][]*port  // the same by node
-	outs    [][]out    // by node and neighbour; nil: radio only
-	flows   []flow
-	talks   []*ends      // of the flows whose data are messages
-	hops    []*hopFlow   // those of flows that are Hop's
-	udp     []saturation // per node: the UDP flows that keep its radio's queue full
-	pool    tcp.Pool
-	packets *packet
-	scratch proto.Sample
-	message proto.Message // scratch
-	events  []proto.Event
+	eng      *des.Engine
+	med      *wifi.Medium
+	cfg      Config
+	hop      *simhop.Net // nil without a Hop flow
+	hosts    []host
+	ports    [][2]*port // of the wired links, as in cfg.Pipes
+	wires    [][]*port  // the same by node
+	outs     [][]out    // by node and neighbour; nil: radio only
+	flows    []flow
+	talks    []*ends      // of the flows whose data are messages
+	hops     []*hopFlow   // those of flows that are Hop's
+	stations []*station   // of cooperative TCP, by node; nil: no flow is
+	udp      []saturation // per node: the UDP flows that keep its radio's queue full
+	pool     tcp.Pool
+	packets  *packet
+	scratch  proto.Sample
+	message  proto.Message // scratch
+	events   []proto.Event
 
 	off   []bool          // nodes that are switched off; nil: none ever was
 	lives []hop.NodeStats // of Hop at each node before it was switched off last; nil: none ever was
@@ -248,6 +249,10 @@ func (n *Net) emit(from int, p *packet) bool {
 
 // Deliver implements wifi.Sink: a frame has reached a node.
 func (n *Net) Deliver(now vtime.Time, node int, f *wifi.Frame) {
+	if p := f.Payload.(*packet); p.beacon {
+		n.heard(now, node, int(p.src))
+		return
+	}
 	p, own := f.Payload.(*packet), false
 	if window, ok := n.rewritten(node, p, winrewrite.Up); ok {
 		// The sender may repeat the frame: what is on the air stays as it is.
@@ -315,8 +320,12 @@ const maxEvents = 10_000
 
 // event notes a change in a flow's life.
 func (n *Net) event(node, flow int, side proto.Side, kind proto.EventKind, at vtime.Time, err *proto.Error) {
+	n.record(proto.Event{Node: node, Flow: flow, Side: side, Kind: kind, T: at, Error: err})
+}
+
+func (n *Net) record(e proto.Event) {
 	if len(n.events) < maxEvents {
-		n.events = append(n.events, proto.Event{Node: node, Flow: flow, Side: side, Kind: kind, T: at, Error: err})
+		n.events = append(n.events, e)
 	}
 }
 

@@ -19,13 +19,15 @@ type packet struct {
 	id       uint16      // IP identification
 	len      vtime.Bytes // IP total length
 
-	// One of the three: a message of Hop between neighbours; a TCP segment for a
-	// socket; or a datagram of a UDP flow.
-	hop *hop.Message
-	to  *socket
-	seg *tcp.Segment
-	udp *udpFlow
-	seq uint64
+	// One of the four: a message of Hop between neighbours; a TCP segment for a
+	// socket; a datagram of a UDP flow; or the beacon of a station of cooperative
+	// TCP, a broadcast.
+	hop    *hop.Message
+	to     *socket
+	seg    *tcp.Segment
+	udp    *udpFlow
+	seq    uint64
+	beacon bool
 	// Of a datagram that is a part of a message: the message's number, and how
 	// many of its bytes these are.
 	message, part int32

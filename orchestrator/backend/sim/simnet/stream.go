@@ -14,14 +14,15 @@ import (
 // stream is a flow of bytes over TCP: over one connection end to end, or over
 // one per hop with a relay between each two.
 type stream struct {
-	net    *Net
-	order  *proto.Flow
-	stop   vtime.Time
-	cc     string
-	links  []*link
-	relays []*relay // relays[i] joins links[i] and links[i+1]
-	header vtime.Bytes
-	ended  bool // stopped before the run's end
+	net     *Net
+	order   *proto.Flow
+	stop    vtime.Time
+	cc      string
+	links   []*link
+	relays  []*relay // relays[i] joins links[i] and links[i+1]
+	header  vtime.Bytes
+	ended   bool     // stopped before the run's end
+	station *station // of the source, where the flow is one of cooperative TCP
 
 	// The source.
 	ends       *ends
@@ -87,6 +88,7 @@ func (s *stream) begin(now vtime.Time) {
 func (s *stream) end(now vtime.Time) {
 	s.remember(now)
 	s.ended = true
+	s.silent(now)
 	s.ends.rest()
 	for _, l := range s.links {
 		l.close(now, true)
@@ -97,10 +99,16 @@ func (s *stream) end(now vtime.Time) {
 func (s *stream) serve(now vtime.Time, k *socket) {
 	l := k.link
 	if !l.watch(now, k) {
+		if l.err != nil {
+			s.silent(now)
+		}
 		return
 	}
 	switch {
 	case k == l.client && l.index == 0:
+		if s.station != nil && s.finishedAt == vtime.Never {
+			s.station.begin(now, s)
+		}
 		s.feed(now, k)
 	case k == l.server && l.index == len(s.links)-1:
 		s.drain(now, k)
@@ -111,8 +119,16 @@ func (s *stream) serve(now vtime.Time, k *socket) {
 	}
 }
 
+// silent says that a flow of cooperative TCP transmits no more.
+func (s *stream) silent(now vtime.Time) {
+	if s.station != nil {
+		s.station.end(now, s)
+	}
+}
+
 // lost implements app.
 func (s *stream) lost(l *link) {
+	s.silent(s.net.eng.Now())
 	if l.index > 0 {
 		s.relays[l.index-1].rewind()
 		return
@@ -150,6 +166,7 @@ func (s *stream) feed(now vtime.Time, k *socket) {
 	}
 	if s.closed && s.finishedAt == vtime.Never && k.conn.EOF() {
 		s.finishedAt = now // the destination closes when it has everything
+		s.silent(now)
 	}
 }
 

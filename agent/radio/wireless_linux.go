@@ -24,6 +24,9 @@ func (system) Wireless(name string) (*Wireless, error) {
 		return nil, fmt.Errorf("interface %s: %w", name, err)
 	}
 	f, err := netlink.GenlFamilyGet("nl80211")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("this kernel has no nl80211: %w", fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("this kernel has no nl80211 (%v): %w", err, fs.ErrNotExist)
 	}

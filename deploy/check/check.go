@@ -296,8 +296,8 @@ func (n *Node) conclude(inv *inventory.Node, f agents.Facts, a map[string]string
 		}
 	}
 	if i.Carries {
-		n.problem(inv.Radio.Driver != "none" && inv.Radio.Driver != "", fmt.Sprintf("this connection goes through %s (%s), which experiments would change", i.Name, f.Address),
-			"reach the node by another interface, or keep this one as it is: radio driver `none`")
+		n.problem(true, fmt.Sprintf("this connection goes through %s (%s), and an experiment that configures it would cut that", i.Name, f.Address),
+			"name another interface in the inventory, or reach the node over another one")
 	}
 }
 

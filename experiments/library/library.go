@@ -13,7 +13,7 @@ var files embed.FS
 // Names lists the shipped experiments in the order in which a newcomer would
 // try them: the smoke test first, the headline last.
 func Names() []string {
-	return []string{"smoke", "onehop", "chain", "loss-sweep", "access-point", "load30", "load30-1m", "load30-open", "single-hop", "arq-cost", "multi-hop", "backpressure", "hidden", "breakdown", "micro", "voip", "web", "partition", "node-death", "coop-stations", "coop-buffer", "coop-mixed", "coop-rising", "coop-falling", "hsdpa", "hsdpa-queue", "hsdpa-flows", "calibrate"}
+	return []string{"smoke", "onehop", "chain", "loss-sweep", "access-point", "load30", "load30-1m", "load30-open", "single-hop", "arq-cost", "multi-hop", "backpressure", "hidden", "breakdown", "micro", "voip", "web", "partition", "node-death", "wlan-fairness", "wlan-fairness-w20", "wlan-fairness-w60", "wlan-fairness-delayed", "wlan-fairness-rewriting", "wlan-fairness-flows", "wlan-fairness-udp", "wlan-fairness-mtu", "wlan-fairness-cubic", "coop-stations", "coop-buffer", "coop-mixed", "coop-rising", "coop-falling", "hsdpa", "hsdpa-queue", "hsdpa-flows", "calibrate"}
 }
 
 // Source returns the text of a shipped experiment.

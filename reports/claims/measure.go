@@ -30,7 +30,7 @@ type Measure struct {
 
 // tables lists the measures: those of any paper, then one table for each. A name
 // may be there once.
-var tables = [][]Measure{general, hopNSDI09, hsdpaTCP, coopDEIM15}
+var tables = [][]Measure{general, hopNSDI09, hsdpaTCP, coopDEIM15, wlanFairness}
 
 // Find returns the measure of a name, or nil.
 func Find(name string) *Measure {

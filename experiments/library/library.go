@@ -40,16 +40,35 @@ func File(name string) ([]byte, error) {
 	return b, nil
 }
 
-// Page returns the explanation of a shipped experiment in Markdown; variants
-// such as load30-open share the page of the name before the dash.
+// Page returns the explanation of a shipped experiment in Markdown: its own, else
+// that of the name before the dash, which variants such as load30-open share, else
+// that of the paper that it refers to.
 func Page(name string) (string, bool) {
-	if _, ok := Source(name); !ok {
+	src, ok := Source(name)
+	if !ok {
 		return "", false
 	}
-	for _, n := range []string{name, strings.SplitN(name, "-", 2)[0]} {
+	for _, n := range []string{name, strings.SplitN(name, "-", 2)[0], paperOf(src)} {
 		if b, err := files.ReadFile(path.Clean(n) + ".md"); err == nil {
 			return string(b), true
 		}
 	}
 	return "", false
+}
+
+// PaperPage returns the page of a paper: what it did, what we do, what differs.
+func PaperPage(paper string) (string, bool) {
+	b, err := files.ReadFile(path.Clean(paper) + ".md")
+	return string(b), err == nil
+}
+
+// paperOf is the paper that an experiment's text refers to, "" for none.
+func paperOf(src []byte) string {
+	for line := range strings.Lines(string(src)) {
+		if ref, ok := strings.CutPrefix(line, "reference:"); ok {
+			paper, _, _ := strings.Cut(strings.TrimSpace(ref), "/")
+			return paper
+		}
+	}
+	return ""
 }

@@ -79,7 +79,7 @@ func Execute(ctx context.Context, o Options) (Summary, error) {
 	var todo []plan.Run
 	var length vtime.Duration
 	for _, r := range o.Plan.Runs {
-		if _, ok := done[keyOf(r)]; ok {
+		if _, ok := done[Key(r)]; ok {
 			sum.Complete++
 			continue
 		}
@@ -121,7 +121,8 @@ func Estimate(b backend.Backend, runs int, length vtime.Duration) time.Duration 
 	return one / time.Duration(max(1, min(runs, backend.Parallelism(b))))
 }
 
-func keyOf(r plan.Run) store.RunKey {
+// Key tells a run of a plan from the others, as the store keeps it.
+func Key(r plan.Run) store.RunKey {
 	p := store.Params{}
 	for _, q := range r.Point.Params {
 		p[q.Name] = q.Value

@@ -18,14 +18,14 @@ func Text(e *spec.Experiment) string {
 	b.Write(bytes.TrimRight(e.Source, "\n"))
 	b.WriteByte('\n')
 	if e.Quick {
-		b.WriteString("# run with --quick\n")
+		b.WriteString(quickLine + "\n")
 	}
 	for _, a := range e.Sets() {
-		b.WriteString("# run with --set " + a.Key + "=" + strings.ReplaceAll(a.Value, "\n", " ") + "\n")
+		b.WriteString(setLine + a.Key + "=" + strings.ReplaceAll(a.Value, "\n", " ") + "\n")
 	}
 	// A file that changed makes another experiment, though the text is the same.
 	for _, f := range e.Files() {
-		b.WriteString("# with the file " + strconv.Quote(f.Path) + ", sha256 " + f.SHA256 + "\n")
+		b.WriteString(fileLine + strconv.Quote(f.Path) + ", sha256 " + f.SHA256 + "\n")
 	}
 	return b.String()
 }

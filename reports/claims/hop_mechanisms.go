@@ -127,9 +127,12 @@ func nodeFact(fact string, worst func([]float64) float64) func(context.Context, 
 			}
 			sum, found := 0.0, 0
 			for i := range nodes {
-				text, ok := nodes[i].Facts[fact]
-				if !slices.Contains(names, nodes[i].Name) || !ok {
+				if !slices.Contains(names, nodes[i].Name) || !countsHop(nodes[i].Facts) {
 					continue
+				}
+				text, ok := nodes[i].Facts[fact]
+				if !ok {
+					text = "0" // counters that stayed 0 are left out
 				}
 				v, err := strconv.ParseFloat(text, 64)
 				if err != nil {
@@ -144,6 +147,16 @@ func nodeFact(fact string, worst func([]float64) float64) func(context.Context, 
 			return sum, nil
 		})
 	}
+}
+
+// countsHop tells that a node's facts have counters of Hop.
+func countsHop(facts store.Facts) bool {
+	for name := range facts {
+		if strings.HasPrefix(name, "hop_") {
+			return true
+		}
+	}
+	return false
 }
 
 // delayRatio compares the delays of messages of two transports.

@@ -139,7 +139,7 @@ func TestMeasuresOfMechanisms(t *testing.T) {
 		for i, transport := range []string{"hop", "hop/no-microblock"} {
 			r := &store.RunRecord{
 				Run:   store.Run{CampaignID: c.ID, Backend: "sim", Params: store.Params{"transport": transport}, Transport: transport, Repetition: rep, Seed: store.Seed(rep), DurationS: 60, Status: store.RunComplete},
-				Nodes: []store.Node{{Node: 0, Name: "n01", Facts: store.Facts{"hop_data_again": "0", "hop_tokens": "3"}}, {Node: 1, Name: "n02", Facts: store.Facts{"hop_data_again": []string{"0", "7"}[rep-1], "hop_tokens": "2"}}},
+				Nodes: []store.Node{{Node: 0, Name: "n01", Facts: store.Facts{"hop_tokens": "3"}}, {Node: 1, Name: "n02", Facts: store.Facts{"hop_data_again": []string{"0", "7"}[rep-1], "hop_tokens": "2"}}},
 				Flows: []store.Flow{{Flow: 0, Transport: transport, Workload: "poisson", Dst: 1, Hops: 1, Bytes: 1000, GoodputBps: store.Goodput(1000, 60), Status: store.FlowOK, Messages: store.Some[int64](3)}},
 				Samples: []store.Sample{
 					{Flow: 0, Side: store.SideSrc, Node: 0, TUs: 1e6, MicroBlocks: store.Counted(3), BlocksHeld: store.Some[int64](30)},
@@ -185,6 +185,9 @@ func TestMeasuresOfMechanisms(t *testing.T) {
 		if _, err := value(t, set, Request{Of: "hop", To: "hop", With: Params{}}, measure); !errors.As(err, &not) {
 			t.Errorf("%s: %v", measure, err)
 		}
+	}
+	if _, err := value(t, set, Request{Of: "hop", With: Params{"nodes": ""}}, "data-sent-again"); !errors.As(err, &not) {
+		t.Errorf("of no node: %v", err)
 	}
 	if _, err := value(t, set, Request{Of: "hop", With: Params{"nodes": "n01 n09"}}, "data-sent-again"); !errors.As(err, &not) {
 		t.Errorf("of a node that there is not: %v", err)

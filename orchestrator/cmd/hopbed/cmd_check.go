@@ -22,7 +22,7 @@ import (
 func listCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "list",
-		Usage: "show the shipped experiments, and how long each takes in real time",
+		Usage: "show the shipped experiments, how long each takes in real time, and the papers that can be reproduced",
 		Action: func(c *cli.Context) error {
 			w := tabwriter.NewWriter(c.App.Writer, 0, 4, 2, ' ', 0)
 			fmt.Fprintln(w, "name\truns\ton netns, about\ttitle")
@@ -34,7 +34,10 @@ func listCommand() *cli.Command {
 				p := plan.Build(e)
 				fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", n, len(p.Runs), roundTime(p.WallTime(wallPerRun)), e.Base().Title)
 			}
-			return w.Flush()
+			if err := w.Flush(); err != nil {
+				return err
+			}
+			return listPapers(c.App.Writer)
 		},
 	}
 }

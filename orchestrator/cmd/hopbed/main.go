@@ -133,7 +133,7 @@ func newApp(stdout io.Writer, stderr *os.File) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		DisableSliceFlagSeparator: true, // a value of --set may contain commas
 		Commands: []*cli.Command{
-			listCommand(), checkCommand(), runCommand(stderr),
+			listCommand(), checkCommand(), runCommand(stderr), reproduceCommand(stderr),
 			reportCommand(), compareCommand(), resultsCommand(), showCommand(), exportCommand(),
 			deployCommand(),
 			topologyCommand(stderr), upCommand(stderr), execCommand(stderr), setCommand(), statusCommand(), downCommand(), hopCommand(stderr), benchCommand(), doctorCommand(), cleanCommand(),

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	external "github.com/hopbed/hopbed/agent/transport/program"
+	"github.com/hopbed/hopbed/deploy/sshd"
 	"github.com/hopbed/hopbed/netem/tap"
 	"github.com/hopbed/hopbed/netem/tc"
 )
@@ -26,7 +27,7 @@ func Examine(noRoot error) []Check {
 	for _, p := range programs {
 		checks = append(checks, program(p.name, p.use))
 	}
-	return checks
+	return append(checks, sshServer())
 }
 
 func privileges(noRoot error) Check {
@@ -233,9 +234,21 @@ func pressure() Check {
 // programs are external tools with their use; none is needed for the main job.
 var programs = []struct{ name, use string }{
 	{"tshark", "read captures"},
-	{"ssh", "reach real nodes"},
 	{"iperf3", "carry flows of the transports iperf3/CC and iperf3/udp"},
 	{"iperf", "carry flows of the transports iperf2/CC and iperf2/udp"},
+}
+
+// sshServer is for emulated nodes: real ones are reached without a program of this
+// host.
+func sshServer() Check {
+	c := Check{Name: "OpenSSH server", State: OK, Found: "can be started in namespaces (--via ssh)"}
+	var u *sshd.Unavailable
+	if err := sshd.Available(); errors.As(err, &u) {
+		c.State, c.Found, c.Cost, c.Remedy = Note, u.Because, "cannot reach namespaces by SSH (--via ssh); not needed for real nodes", u.Do
+	} else if err != nil {
+		c.State, c.Found, c.Cost = Note, err.Error(), "cannot reach namespaces by SSH (--via ssh)"
+	}
+	return c
 }
 
 // programFamilies are the transports of which a program has to be of a version.

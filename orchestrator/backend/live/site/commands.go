@@ -17,8 +17,8 @@ import (
 // agent itself starts no program but the radio drivers' tools: the rest it asks of
 // the kernel.
 type Command struct {
-	Text string
-	Why  string // may be empty
+	Text string // "" = no one command does it, and Why says what is made
+	Why  string // may be empty, where there is a Text
 }
 
 // Commands are the changes that an order makes, in the order in which the agent makes
@@ -86,8 +86,8 @@ func Commands(cfg *proto.Configure) ([]Command, error) {
 	return out, nil
 }
 
-// shaping names what the kernel has to emulate, without the handles that netem/tc
-// gives its queues.
+// shaping says what the kernel has to emulate. It is no command: netem/tc makes a
+// chain of disciplines by netlink, after it has looked at those that are there.
 func shaping(l *tc.Link) []Command {
 	var out []Command
 	one := func(side string, c *tc.Class, from string) {
@@ -99,7 +99,7 @@ func shaping(l *tc.Link) []Command {
 			}
 			whom = strings.Join(names, " ")
 		}
-		out = append(out, Command{Text: fmt.Sprintf("tc … dev %s %s netem %s", l.Interface, side, shapeText(&c.Shape)), Why: from + " " + whom})
+		out = append(out, Command{Why: fmt.Sprintf("by netlink, emulated by the kernel: %s %s, %s %s: %s", l.Interface, side, from, whom, shapeText(&c.Shape))})
 	}
 	for i := range l.Egress {
 		one("egress", &l.Egress[i], "towards")
@@ -188,6 +188,8 @@ func (s *Site) text(sc *plan.Scenario, i int) (string, error) {
 	fmt.Fprintf(&out, "\n# node %s = %s of the inventory, interface %s, radio driver %s\n", cfg.Name, n.Name, n.Interface, driver(n))
 	for _, c := range commands {
 		switch {
+		case c.Text == "":
+			out.WriteString("# " + c.Why + "\n")
 		case c.Why == "":
 			out.WriteString(c.Text + "\n")
 		case strings.Contains(c.Text, "\n"): // with what the command reads

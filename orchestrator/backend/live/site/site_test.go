@@ -208,6 +208,12 @@ func TestShapers(t *testing.T) {
 	if c := s.shapers(sc, 2); len(c[0].Egress) != 0 || len(c[0].Ingress) != 1 {
 		t.Errorf("of c, whose link loses nothing: %+v", c)
 	}
+	// No command makes them: a dry run says them in words, so that what it prints can
+	// be given to a shell.
+	text, err := s.text(sc, 0)
+	if err != nil || !strings.Contains(text, "\n# by netlink, emulated by the kernel: wlan0 egress, towards ") || !strings.Contains(text, ": loss 20%\n") || strings.Contains(text, "\ntc ") {
+		t.Errorf("a dry run prints\n%s\n%v", text, err)
+	}
 	// On radios the air does that.
 	air := labOf(t, labText)
 	s, _ = Match([]string{"a", "b", "c"}, air)

@@ -79,6 +79,8 @@ var rules = []struct {
 	{who: "experiments/...", not: "agent/...", why: "a file can be checked without an agent"},
 	{who: "reports/...", not: "agent/...", why: "reports read results through the store"},
 	{who: "reports/...", not: "modernc.org/sqlite", except: "via orchestrator/store", why: "reports read results through the store"},
+	{who: "reports/claims", not: "orchestrator/run", why: "what a paper claims is judged by stored results"},
+	{who: "reports/claims", not: "orchestrator/backend", why: "what a paper claims is judged by stored results"},
 	{who: "agent/undo", not: "agent/proto", why: "what is put back is data: it outlives the conversation"},
 	{who: "agent/undo", not: "netem/...", why: "who makes a change says how it is taken back"},
 	{who: "agent/radio", not: "agent/proto", why: "a driver knows an interface, not who asks"},
@@ -184,12 +186,16 @@ var pure = []struct {
 	{"agent/transport/bundle/cut", []string{"netem/vtime", "agent/proto", "agent/transport", "agent/transport/bundle", "agent/workload"}},
 	// des: the random streams, from which both ends draw the same schedule.
 	{"agent/workload", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
+	// A trace is a function of its parameters.
+	{"netem/celltrace", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
+	{"netem/winrewrite", []string{"netem/vtime", "netem/inet"}},
 	// agent/probe: the clock of the part that is driven by sockets.
 	{"agent/linkprobe", []string{"netem/vtime", "netem/des", "agent/proto"}},
 	{"agent/workload/voice", []string{"netem/vtime", "netem/des/fmath"}},
 	{"orchestrator/backend/sim/simhop", []string{"netem/vtime", "netem/des", "netem/wifi", "agent/transport/hop"}},
 	{"orchestrator/backend/sim/simnet", []string{"netem/vtime", "netem/des", "netem/wifi", "netem/pipe", "netem/inet", "agent/proto", "agent/transport", "agent/transport/hop",
-		"agent/transport/tcp", "agent/transport/relay", "agent/transport/bundle", "agent/transport/bundle/cut", "agent/workload", "orchestrator/backend/sim/simhop"}},
+		"agent/transport/tcp", "agent/transport/relay", "agent/transport/bundle", "agent/transport/bundle/cut", "agent/workload", "orchestrator/backend/sim/simhop",
+		"agent/coop", "netem/winrewrite", "net/netip"}},
 }
 
 // pureStd is what deterministic code needs of the standard library.

@@ -186,6 +186,8 @@ var pure = []struct {
 	{"agent/transport/bundle/cut", []string{"netem/vtime", "agent/proto", "agent/transport", "agent/transport/bundle", "agent/workload"}},
 	// des: the random streams, from which both ends draw the same schedule.
 	{"agent/workload", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
+	// netip: addresses are values.
+	{"agent/coop", []string{"netem/vtime", "netem/des", "netem/des/fmath", "net/netip"}},
 	// A trace is a function of its parameters.
 	{"netem/celltrace", []string{"netem/vtime", "netem/des", "netem/des/fmath"}},
 	{"netem/winrewrite", []string{"netem/vtime", "netem/inet"}},

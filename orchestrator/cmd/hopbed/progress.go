@@ -77,7 +77,7 @@ func (o *lineObserver) RunProgress(phase string, _, _ vtime.Duration) {
 func (o *lineObserver) RunDone(r run.RunInfo, out run.Outcome) {
 	fmt.Fprintln(o.w, "  "+outcomeLine(out))
 	for _, t := range out.Reasons {
-		fmt.Fprintf(o.w, "  %s because: %s\n", out.Status, clean(t))
+		fmt.Fprintf(o.w, "  %s because: %s\n", out.Status, strings.ReplaceAll(clean2(t), "\n", "\n    "))
 	}
 	for _, t := range out.Warnings {
 		fmt.Fprintf(o.w, "  warning: %s\n", clean(t))

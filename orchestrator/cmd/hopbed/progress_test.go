@@ -102,3 +102,14 @@ func TestNumbersForPeople(t *testing.T) {
 		}
 	}
 }
+
+// A reason of several lines, such as that of a lost node with what it may have left
+// behind, is read line by line.
+func TestReasonsOfSeveralLines(t *testing.T) {
+	var b bytes.Buffer
+	o := &lineObserver{w: &b}
+	o.RunDone(run.RunInfo{}, run.Outcome{Status: "failed", Reasons: []string{"node n02: nothing came\nremedy: look\x1b[2J"}})
+	if got, want := b.String(), "  failed because: node n02: nothing came\n    remedy: look"; !strings.Contains(got, want) || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+}

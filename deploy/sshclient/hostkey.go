@@ -3,6 +3,7 @@ package sshclient
 import (
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -227,12 +228,26 @@ func (v *verifier) files() []string {
 	return files
 }
 
-// learn is the command that makes the host known.
+// learn is the command that makes the host known. Where ssh_config keeps nothing
+// (UserKnownHostsFile /dev/null), it makes a file that the inventory can name.
 func (v *verifier) learn() string {
+	files := v.hop.conf.UserKnown
+	switch {
+	case len(files) == 0:
+		return v.learnInto("")
+	case !slices.ContainsFunc(files, func(f string) bool { return f != os.DevNull }):
+		const file = "lab_known_hosts"
+		return v.learnInto(file) + ", and name the file in the inventory (known-hosts: " + file + ")"
+	}
+	return v.learnInto(files[0])
+}
+
+// learnInto is the command that makes the host known in a file; "" = the user's.
+func (v *verifier) learnInto(known string) string {
 	c := v.hop.conf
 	file := "~/.ssh/known_hosts"
-	if len(c.UserKnown) > 0 {
-		file = remedy(c.UserKnown[0])
+	if known != "" {
+		file = remedy(known)
 	}
 	if v.hop.first && c.HostKeyAlias == "" {
 		words := []string{"ssh-keyscan"}
@@ -243,8 +258,8 @@ func (v *verifier) learn() string {
 	}
 	// ssh-keyscan goes through no jump host and knows no alias.
 	words := []string{"ssh", "-o", "StrictHostKeyChecking=ask"}
-	if len(c.UserKnown) > 0 {
-		words = append(words, "-o", "UserKnownHostsFile="+c.UserKnown[0])
+	if known != "" {
+		words = append(words, "-o", "UserKnownHostsFile="+known)
 	}
 	if c.HostKeyAlias != "" {
 		words = append(words, "-o", "HostKeyAlias="+c.HostKeyAlias)

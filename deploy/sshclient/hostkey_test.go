@@ -128,6 +128,19 @@ func TestHostKeyIsRefused(t *testing.T) {
 	}
 }
 
+// Many a lab's ssh_config keeps no keys: a remedy that wrote to /dev/null would help
+// nobody.
+func TestHostKeyThatIsKeptNowhere(t *testing.T) {
+	s := sshtest.Start(t, sshtest.Options{HostKeys: []string{"ed25519"}})
+	n := s.Node("n01")
+	n.KnownHosts = []string{os.DevNull}
+	err := tryDial(t, sshclient.Options{}, n)
+	wantReason(t, err, sshclient.HostKeyUnknown, "127.0.0.1 >> lab_known_hosts, and name the file in the inventory (known-hosts: lab_known_hosts)")
+	if strings.Contains(err.Error(), ">> "+os.DevNull) {
+		t.Error(err)
+	}
+}
+
 func ecdsa(t *testing.T) string {
 	t.Helper()
 	f := strings.Fields(sshtest.Read(t, sshtest.Key(t, "ecdsa", "")+".pub"))

@@ -70,10 +70,6 @@ func ExportTables() []string {
 
 // Export writes a table's rows of the selected runs to w, row by row.
 func (s *Store) Export(ctx context.Context, w io.Writer, tableName string, format Format, f Filter) error {
-	exp, ok := exports[tableName]
-	if !ok {
-		return fmt.Errorf("export: there is no table %q: use one of %s", tableName, strings.Join(ExportTables(), ", "))
-	}
 	var write func(*bufio.Writer, *sql.Rows, []string) error
 	switch format {
 	case FormatCSV:
@@ -83,10 +79,9 @@ func (s *Store) Export(ctx context.Context, w io.Writer, tableName string, forma
 	default:
 		return fmt.Errorf("export: there is no format %q: use %s or %s", format, FormatCSV, FormatJSON)
 	}
-	where, args := f.where()
-	rows, err := s.r.QueryContext(ctx, fmt.Sprintf(exp.query, where), args...)
+	rows, exp, err := s.exported(ctx, tableName, f)
 	if err != nil {
-		return s.wrap("export "+tableName, err)
+		return err
 	}
 	defer rows.Close()
 	out := bufio.NewWriterSize(w, 64<<10)
@@ -97,6 +92,93 @@ func (s *Store) Export(ctx context.Context, w io.Writer, tableName string, forma
 		return fmt.Errorf("export %s: %w", tableName, err)
 	}
 	return nil
+}
+
+// exported are the rows of a table of the selected runs.
+func (s *Store) exported(ctx context.Context, tableName string, f Filter) (*sql.Rows, export, error) {
+	exp, ok := exports[tableName]
+	if !ok {
+		return nil, exp, fmt.Errorf("export: there is no table %q: use one of %s", tableName, strings.Join(ExportTables(), ", "))
+	}
+	where, args := f.where()
+	rows, err := s.r.QueryContext(ctx, fmt.Sprintf(exp.query, where), args...)
+	if err != nil {
+		return nil, exp, s.wrap("export "+tableName, err)
+	}
+	return rows, exp, nil
+}
+
+// Kind is what a column of an exported table holds; any may be NULL.
+type Kind string
+
+// The kinds of columns, by the names that SQLite has for them.
+const (
+	KindInteger Kind = "INTEGER"
+	KindReal    Kind = "REAL"
+	KindText    Kind = "TEXT"
+)
+
+// Column is a column of an exported table.
+type Column struct {
+	Name string
+	Kind Kind
+	JSON bool // a text that is a JSON document
+}
+
+// Rows reads a table of the selected runs, as Export has it: begin is called once
+// with the columns, then row with the values of each row in their order, int64,
+// float64, string or nil, which are row's until it returns.
+func (s *Store) Rows(ctx context.Context, tableName string, f Filter, begin func([]Column) error, row func([]any) error) error {
+	rows, exp, err := s.exported(ctx, tableName, f)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return s.wrap("export "+tableName, err)
+	}
+	cols := make([]Column, len(types))
+	for i, t := range types {
+		cols[i] = Column{t.Name(), Kind(t.DatabaseTypeName()), slices.Contains(exp.json, t.Name())}
+		switch cols[i].Kind {
+		case KindInteger, KindReal, KindText:
+		default: // computed, as goodput_bps is
+			cols[i].Kind = KindReal
+		}
+	}
+	if err := begin(cols); err != nil {
+		return fmt.Errorf("export %s: %w", tableName, err)
+	}
+	err = eachRow(rows, len(cols), func(vals []any) error {
+		for i, v := range vals {
+			ok := v == nil
+			switch cols[i].Kind {
+			case KindInteger:
+				_, is := v.(int64)
+				ok = ok || is
+			case KindReal:
+				if n, is := v.(int64); is { // a whole number of a computed column
+					vals[i] = float64(n)
+				}
+				_, is := vals[i].(float64)
+				ok = ok || is
+			case KindText:
+				if v != nil {
+					t, err := text(v)
+					if err != nil {
+						return err
+					}
+					vals[i], ok = t, true
+				}
+			}
+			if !ok {
+				return fmt.Errorf("column %s holds %v (%T), not %s", cols[i].Name, v, v, cols[i].Kind)
+			}
+		}
+		return row(vals)
+	})
+	return s.wrap("export "+tableName, err)
 }
 
 // eachRow scans every row into values of the driver's own types: int64,

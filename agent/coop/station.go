@@ -140,7 +140,7 @@ func New(cfg Config) *Station {
 // Addr is the station's own address.
 func (s *Station) Addr() netip.Addr { return s.cfg.Addr }
 
-// Begin says that a connection transmits from now on.
+// Begin says that a connection transmits from now on, without a cap.
 func (s *Station) Begin(now vtime.Time, id int) {
 	if s.find(id) != nil {
 		return
@@ -149,6 +149,7 @@ func (s *Station) Begin(now vtime.Time, id int) {
 		s.beaconAt, s.tickAt = now.Add(s.phase), now.Add(Tick)
 	}
 	s.flows = append(s.flows, flow{id: id, state: Normal, since: vtime.Never})
+	s.counted(now) // a station that listened before knows of others already
 }
 
 // End says that a connection transmits no more.

@@ -34,6 +34,11 @@ func (s *session) configure(ctx context.Context, c *proto.Configure) (*proto.Rea
 	if err != nil {
 		return nil, named(err, c.Name)
 	}
+	if s.opt.Guarded != nil { // others cannot reach a namespace that the controller made
+		if err := s.claims.take(ctx, names(c)); err != nil {
+			return nil, named(err, c.Name)
+		}
+	}
 	s.cfg, s.name = c, c.Name
 	s.sysctls = ofInterfaces(c.Sysctls, names(c))
 	if c.Bridge != nil {

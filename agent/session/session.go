@@ -66,6 +66,7 @@ type session struct {
 	links     map[string]int // indices of the interfaces and the bridge
 	caps      route.Caps     // of congestion windows
 	undo      *undo.Stack
+	claims    claims          // of interfaces, against other agents
 	name      string          // of the node, in what it says
 	probes    *probenode.Node // of the links; nil: none
 	view      *board.View     // queue board, once it was given …
@@ -354,6 +355,7 @@ func (s *session) revert() proto.Reverted {
 	}
 	r := s.putBack(context.Background())
 	r.Failed = append(failed, r.Failed...)
+	s.claims.drop() // not before everything is as it was
 	s.cfg, s.sysctls = nil, nil
 	s.facts = proto.NodeFacts{}
 	s.logged.Store(0)

@@ -274,8 +274,10 @@ func roundTime(d time.Duration) string {
 	return d.Round(100 * time.Millisecond).String()
 }
 
-// clean keeps control characters of a file's text away from the terminal.
+// clean keeps control characters of a file's text away from the terminal. What had
+// several lines, such as the last words of an agent, becomes one.
 func clean(s string) string {
+	s = strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", " / ")
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r >= 0x7f && r < 0xa0 {
 			return '�'

@@ -113,3 +113,11 @@ func TestReasonsOfSeveralLines(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// The last words of an agent are lines: on one line of the progress they are told
+// apart, and nothing in them drives the terminal.
+func TestLinesOfAnAgentAreOneLine(t *testing.T) {
+	if got, want := clean("put back: 2 routes\nthe agent \x1b[31mended\n"), "put back: 2 routes / the agent �[31mended"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

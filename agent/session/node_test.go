@@ -120,6 +120,9 @@ var volatile = regexp.MustCompile(`/(flush|stable_secret|tcp_fastopen_key|ipfrag
 // carrier is what the kernel notices of the other end of a link in its own time.
 var carrier = regexp.MustCompile(`"NO-CARRIER",|,"LOWER_UP"|"linkdown"|"operstate":"[A-Z]+",`)
 
+// controllerAddress is the other end of the wire where there is one.
+const controllerAddress = "192.0.2.1"
+
 var age = regexp.MustCompile(`age \S+ `)
 
 // state is all that an agent may change.
@@ -137,7 +140,11 @@ func (m *machine) state() map[string]string {
 		out["radio"] = m.wireless()
 	}
 	out["tc qdisc"] = m.run("tc", "-j", "qdisc")
-	out["tcp_metrics"] = age.ReplaceAllString(m.run("ip", "tcp_metrics"), "")
+	// What the kernel learnt of the SSH connection itself, when that closed after the agent, is not the agent's.
+	metrics := slices.DeleteFunc(strings.Split(age.ReplaceAllString(m.run("ip", "tcp_metrics"), ""), "\n"), func(l string) bool {
+		return strings.HasPrefix(l, controllerAddress+" ")
+	})
+	out["tcp_metrics"] = strings.Join(metrics, "\n")
 	err := m.inside(func() error {
 		return filepath.WalkDir("/proc/sys/net", func(path string, d fs.DirEntry, err error) error {
 			if err != nil {

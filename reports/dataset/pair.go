@@ -90,7 +90,10 @@ type Ratios struct {
 	// within a repetition, Each those ratios.
 	PerRepetition stats.Estimate
 	Each          []float64
-	EachBound     []Bound  // of those, for sized flows
+	EachBound     []Bound // of those, for sized flows
+	// Distributions test whether what the flows got has one distribution on both
+	// sides, whole paired repetitions being exchanged.
+	Distributions stats.Distributions
 	Warnings      []string // about the pairing
 }
 
@@ -99,6 +102,7 @@ type Ratios struct {
 func Compare(a, b *Series, seed uint64) Ratios {
 	p := Pair(a, b)
 	r := Ratios{Transport: a.Transport, Baseline: b.Transport, Repetitions: len(p.A), Warnings: p.Warnings}
+	r.Distributions = stats.CompareDistributions(p.A, p.B, true, seed)
 	if r.Sized = len(a.Reps) > 0 && a.Reps[0].Sized; r.Sized {
 		p.A, p.B = p.B, p.A
 	}

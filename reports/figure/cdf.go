@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/hopbed/hopbed/reports/stats"
 )
@@ -15,6 +16,8 @@ type Series struct {
 	// Open are the times at which flows that had not completed were given up,
 	// of a completion time only.
 	Open []float64
+	// Band is the distribution with its uncertainty; nil for none.
+	Band *stats.CDFBand
 }
 
 const (
@@ -54,7 +57,7 @@ func CDF(id string, m Measure, series []Series) *Figure {
 		f.Title = "Distribution of completion times"
 		f.Caption = "Share of all flows that had delivered their data after at most the time on the axis, counted from their start. The further left a line, the faster; a line that ends below 1 leaves flows that had not completed when the run ended. Markers stand at the quartiles that were reached."
 	}
-	f.data.cols = []string{"transport", m.name + "_" + m.unit, "share_of_" + m.of()}
+	f.data.cols = []string{"transport", m.name + "_" + m.unit, "share_of_" + m.of(), "lo", "hi"}
 	y := f.lineLegend(10, series)
 	p := frame{left: plotLeft, right: plotRight, top: y + 18, bottom: y + 218}
 	p.x = logAxis(m.shown(allValues(series)))
@@ -70,6 +73,7 @@ func CDF(id string, m Measure, series []Series) *Figure {
 		}
 	}
 
+	f.cdfBands(&p, series)
 	for i, s := range series {
 		if len(s.Values) == 0 {
 			continue
@@ -80,7 +84,8 @@ func CDF(id string, m Measure, series []Series) *Figure {
 		for j := range e.X {
 			x, share := p.x.at(e.X[j]), e.P[j]*reached
 			pts = append(pts, pt{x, pts[len(pts)-1].y}, pt{x, p.y.at(share)})
-			f.data.add(s.Label, e.X[j], share)
+			lo, hi := s.band(e.X[j])
+			f.data.add(s.Label, e.X[j], share, lo, hi)
 		}
 		pts = append(pts, pt{p.right, p.y.at(reached)})
 		f.line("hb-line "+seriesClass(i), pts...)
@@ -104,6 +109,49 @@ func CDF(id string, m Measure, series []Series) *Figure {
 	}
 	f.height = p.bottom + 38
 	return f
+}
+
+// cdfBands draws the bands below the lines and says what they are.
+func (f *Figure) cdfBands(p *frame, series []Series) {
+	drawn, doubtful := false, false
+	for i, s := range series {
+		switch b := s.Band; {
+		case b == nil || !b.HasBand:
+		case !b.Trusted():
+			doubtful = true
+		default:
+			drawn = true
+			var upper, lower []pt
+			lo, hi := 0.0, 0.0
+			x := p.left
+			for k := range b.X {
+				at := p.x.at(b.X[k])
+				upper, lower = append(upper, pt{x, p.y.at(hi)}, pt{at, p.y.at(hi)}), append(lower, pt{x, p.y.at(lo)}, pt{at, p.y.at(lo)})
+				lo, hi, x = b.Lo[k], b.Hi[k], at
+			}
+			upper, lower = append(upper, pt{x, p.y.at(hi)}, pt{p.right, p.y.at(hi)}), append(lower, pt{x, p.y.at(lo)}, pt{p.right, p.y.at(lo)})
+			slices.Reverse(lower)
+			f.add(shape{kind: polygon, class: "hb-outer " + seriesClass(i), pts: append(upper, lower...)})
+		}
+	}
+	if drawn {
+		f.Caption += " Bands: 95 % intervals of the share at each value by itself, resampling whole repetitions."
+	}
+	if doubtful {
+		f.Caption += " A line without a band rests on fewer than five repetitions, too few for one."
+	}
+}
+
+// band is the interval of the share at a value, NaN where there is none.
+func (s *Series) band(x float64) (lo, hi float64) {
+	if s.Band == nil || !s.Band.Trusted() {
+		return math.NaN(), math.NaN()
+	}
+	k, ok := slices.BinarySearch(s.Band.X, x)
+	if !ok { // the band has fewer steps
+		return math.NaN(), math.NaN()
+	}
+	return s.Band.Lo[k], s.Band.Hi[k]
 }
 
 func quartileName(q float64) string {

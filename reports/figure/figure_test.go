@@ -70,7 +70,16 @@ func examples() []*Figure {
 		{"loss=5%", []string{"a place", "another place"}, []SweepLine{{"tcp/cubic", 1, []SweepAt{at(1e5), at(0)}}}},
 	}
 	air := []Airtime{{"hop", []NodeAirtime{{"n01", 0.2, 0.3, 0.1, 0.4}, {"n02", 0, 0.5, 0.25, 0.25}}, ""}, {"tcp/cubic", nil, "no valid run"}}
+	var reps, few stats.Blocks
+	for i := range 6 {
+		reps = append(reps, values(5, 20e3*float64(i+1), 1.4))
+		few = append(few, values(5, 4e3*float64(i+1), 2))
+	}
+	three := stats.BandOfCDF(few[:3], 1)
+	six := stats.BandOfCDF(reps, 1)
+	banded := []Series{{Label: "hop", Values: reps.All([]int{0, 1, 2, 3, 4, 5}), Band: &six}, {Label: "tcp/cubic", Values: few.All([]int{0, 1, 2}), Band: &three}}
 	return []*Figure{
+		CDF("cdf-bands", Goodput, banded),
 		CDF("cdf", Goodput, series), Box("box", Goodput, series), Ranked("ranked", Goodput, repeated), Bands("bands", []Band{band, {Label: "tcp/cubic"}}),
 		Gains("gains", "tcp/cubic", Goodput, gains), Topology("topology", m), Topology("wired", wired), AirtimeBars("airtime", air),
 		CompletionTimes("times", times), Sweep("sweep", Goodput, "delay", panels),

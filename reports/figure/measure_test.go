@@ -16,7 +16,7 @@ func TestFlowsThatHadNotCompletedAreNoTimes(t *testing.T) {
 	if err := f.CSV(&csv); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.ReplaceAll(csv.String(), "\r", ""); !strings.HasPrefix(got, "transport,completion_s,share_of_flows\n") || !strings.HasSuffix(got, "hop,4,0.75\n") {
+	if got := strings.ReplaceAll(csv.String(), "\r", ""); !strings.HasPrefix(got, "transport,completion_s,share_of_flows,lo,hi\n") || !strings.HasSuffix(got, "hop,4,0.75,,\n") {
 		t.Errorf("distribution:\n%s", got)
 	}
 	if strings.Contains(string(f.SVG()), "starved") {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hopbed/hopbed/orchestrator/store"
+	"github.com/hopbed/hopbed/reports/stats"
 )
 
 // Warnings and reasons are sentences: they stand below their row over its
@@ -25,5 +26,16 @@ func TestSentencesStandBelowTheirRow(t *testing.T) {
 				t.Errorf("%s does not have %s", ext, w)
 			}
 		}
+	}
+}
+
+// A share of 2 % less one of 13 % are 11 percentage points less.
+func TestDifferencesOfSharesAreInPoints(t *testing.T) {
+	e := stats.Estimate{Value: -0.11, N: 5, HasInterval: true, Lo: -0.2, Hi: 0.05}
+	if got := difference(e, "share"); got != "−11.0\u00a0pp. (−20.0 to +5.00)" {
+		t.Errorf("of shares: %q", got)
+	}
+	if got := difference(e, "index"); got != "−0.11 (−0.20 to +0.050)" {
+		t.Errorf("of an index: %q", got)
 	}
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -233,16 +234,20 @@ func completionTimes(s *dataset.Series) figure.Times {
 // sample holds what the flows of a series are compared by.
 func sample(s *dataset.Series) figure.Series {
 	out := figure.Series{Label: s.Transport}
-	for i, b := range s.Blocks() {
+	blocks := s.Blocks()
+	for i, b := range blocks {
 		r := &s.Reps[i]
 		for j, v := range b {
 			if r.Sized && !r.Flows[j].CompletionS.OK {
 				out.Open = append(out.Open, v)
+				b[j] = math.Inf(1) // its true time is beyond what was seen
 			} else {
 				out.Values = append(out.Values, v)
 			}
 		}
 	}
+	band := stats.BandOfCDF(blocks, BootstrapSeed)
+	out.Band = &band
 	return out
 }
 

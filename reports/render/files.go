@@ -15,6 +15,9 @@ func (g *Group) tables() []Table {
 	t := append([]Table{summaryTable(g)}, delayTables(g)...)
 	if len(g.Ratios) > 0 {
 		t = append(t, ratioTable(g))
+		if d := distributionTable(g); len(d.Rows) > 0 {
+			t = append(t, d)
+		}
 	}
 	if len(g.Hops) > 0 && !g.single() {
 		t = append(t, hopTable(g))

@@ -143,9 +143,10 @@ type jsonRatios struct {
 	// "at least", "at most" or "not known" for ratios of completion times that
 	// rest on flows that had not completed, of q1, median, q3, and of the median
 	// of repetitions; else "".
-	Bounds   [4]dataset.Bound `json:"bounds"`
-	Each     []number         `json:"each_repetition"`
-	Warnings []string         `json:"warnings"`
+	Bounds        [4]dataset.Bound  `json:"bounds"`
+	Each          []number          `json:"each_repetition"`
+	Distributions jsonDistributions `json:"distributions"`
+	Warnings      []string          `json:"warnings"`
 }
 
 type jsonHops struct {
@@ -291,7 +292,7 @@ func (g *Group) json() jsonGroup {
 		}
 	}
 	for _, r := range g.Ratios {
-		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.Aggregate), estimate(r.PerRepetition), [4]dataset.Bound{r.Bounds[0], r.Bounds[1], r.Bounds[2], r.PerRepetitionBound}, []number{}, list(r.Warnings)}
+		j := jsonRatios{r.Transport, r.Baseline, estimate(r.Q1), estimate(r.Median), estimate(r.Q3), estimate(r.Mean), estimate(r.Aggregate), estimate(r.PerRepetition), [4]dataset.Bound{r.Bounds[0], r.Bounds[1], r.Bounds[2], r.PerRepetitionBound}, []number{}, distributionsJSON(&r.Distributions), list(r.Warnings)}
 		for _, v := range r.Each {
 			j.Each = append(j.Each, number(v))
 		}

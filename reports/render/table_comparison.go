@@ -240,6 +240,9 @@ func (c *Comparison) quantityTable(q dataset.Quantity) Table {
 	counted := first.Counts != nil
 	if first.Difference.N > 0 {
 		t.Head = append(t.Head, "difference (95\u00a0%)")
+		if words.unit == "share" {
+			t.Notes = append(t.Notes, "pp.: percentage points.")
+		}
 	}
 	if first.Ratio.N > 0 {
 		t.Head = append(t.Head, "ratio (95\u00a0%)")
@@ -265,7 +268,7 @@ func (c *Comparison) quantityTable(q dataset.Quantity) Table {
 		n := max(k.Ratio.N, k.Difference.N)
 		cells := []string{pointLabel(p), strconv.Itoa(n), words.format(k.A), words.format(k.B)}
 		if first.Difference.N > 0 {
-			cells = append(cells, difference(k.Difference))
+			cells = append(cells, difference(k.Difference, words.unit))
 		}
 		if first.Ratio.N > 0 {
 			cells = append(cells, comparedRatio(k))
@@ -287,7 +290,7 @@ func (c *Comparison) quantityTable(q dataset.Quantity) Table {
 			}
 		}
 	}
-	t.Notes = notes.lines()
+	t.Notes = append(t.Notes, notes.lines()...)
 	if counted {
 		t.Notes = append(t.Notes, "Events are those of all n repetitions and flows; none: there were none on either side.")
 	}
@@ -295,10 +298,15 @@ func (c *Comparison) quantityTable(q dataset.Quantity) Table {
 }
 
 // difference is a difference with its interval, if it has one.
-func difference(e stats.Estimate) string {
-	text := signed(e.Value)
+func difference(e stats.Estimate, unit string) string {
+	// A difference of shares is one of percentage points: −11 pp., not −0.11.
+	scale, sign := 1.0, ""
+	if unit == "share" {
+		scale, sign = 100, "\u00a0pp."
+	}
+	text := signed(scale*e.Value) + sign
 	if e.HasInterval {
-		text += " (" + signed(e.Lo) + " to " + signed(e.Hi) + ")"
+		text += " (" + signed(scale*e.Lo) + " to " + signed(scale*e.Hi) + ")"
 	}
 	return text
 }

@@ -110,9 +110,8 @@ type distribution []struct{ value, weight float64 }
 // resample returns the bootstrap distribution, with weights that sum to 1, and
 // the share of resamples in which the statistic is not defined.
 func resample(n int, seed uint64, statistic func([]int) float64) (d distribution, undefined float64) {
-	idx := make([]int, n)
 	var total float64
-	add := func(w float64) {
+	resamples(n, seed, func(idx []int, w float64) {
 		v := statistic(idx)
 		if math.IsNaN(v) {
 			undefined += w
@@ -120,23 +119,29 @@ func resample(n int, seed uint64, statistic func([]int) float64) (d distribution
 		}
 		d = append(d, struct{ value, weight float64 }{v, w})
 		total += w
-	}
-	if n <= maxExact {
-		everyResample(idx, 0, 0, math.Gamma(float64(n)+1)/math.Pow(float64(n), float64(n)), add)
-	} else {
-		rng := rand.New(rand.NewPCG(seed, 0x686f706265640000)) // "hopbed"
-		for range Resamples {
-			for i := range idx {
-				idx[i] = rng.IntN(n)
-			}
-			add(1.0 / Resamples)
-		}
-	}
+	})
 	sort.SliceStable(d, func(i, j int) bool { return d[i].value < d[j].value })
 	for i := range d {
 		d[i].weight /= total
 	}
 	return d, undefined
+}
+
+// resamples calls add with each resample of n repetitions and its weight: every
+// possible one, or Resamples drawn ones. The indices are add's until it returns.
+func resamples(n int, seed uint64, add func(idx []int, weight float64)) {
+	idx := make([]int, n)
+	if n <= maxExact {
+		everyResample(idx, 0, 0, math.Gamma(float64(n)+1)/math.Pow(float64(n), float64(n)), func(w float64) { add(idx, w) })
+		return
+	}
+	rng := rand.New(rand.NewPCG(seed, 0x686f706265640000)) // "hopbed"
+	for range Resamples {
+		for i := range idx {
+			idx[i] = rng.IntN(n)
+		}
+		add(idx, 1.0/Resamples)
+	}
 }
 
 // everyResample calls add once for each multiset of repetitions, idx being in

@@ -324,12 +324,32 @@ func BandOfCDF(b Blocks, seed uint64) CDFBand {
 	if len(b) < 2 || len(c.X) == 0 {
 		return c
 	}
+	// Shares take few values: their weights are gathered by value, which is far
+	// faster than sorting every resample at every place.
+	weights := make([]map[float64]float64, len(c.X))
+	for k := range weights {
+		weights[k] = map[float64]float64{}
+	}
+	var sum float64
+	resamples(len(b), seed, func(reps []int, w float64) {
+		if math.IsNaN(share(0, reps)) {
+			return // of repetitions without a value
+		}
+		sum += w
+		for k := range c.X {
+			weights[k][share(k, reps)] += w
+		}
+	})
+	if sum == 0 {
+		return c
+	}
 	c.HasBand = true
 	for k := range c.X {
-		d, _ := resample(len(b), seed, func(reps []int) float64 { return share(k, reps) })
-		if len(d) == 0 {
-			return CDFBand{X: c.X, P: c.P, N: c.N, Warnings: append(c.Warnings, "not defined in the resamples: there is no band")}
+		var d distribution
+		for v, w := range weights[k] {
+			d = append(d, struct{ value, weight float64 }{v, w / sum})
 		}
+		sort.Slice(d, func(i, j int) bool { return d[i].value < d[j].value })
 		c.Lo, c.Hi = append(c.Lo, d.quantile((1-Level)/2)), append(c.Hi, d.quantile((1+Level)/2))
 	}
 	return c

@@ -240,6 +240,10 @@ func TestPages(t *testing.T) {
 	if !ok || !strings.Contains(page, "2009") || !strings.Contains(page, "Andersen") {
 		t.Error("load30-open has no page with its sources")
 	}
+	paper, ok := library.PaperPage("hop-nsdi09")
+	if page, has := library.Page("hidden"); !ok || !has || page != paper || !strings.Contains(page, "What does not hold, and why") {
+		t.Error("hidden does not have the page of its paper")
+	}
 	if _, ok := library.Page("smoke"); ok {
 		t.Error("smoke has a page of its own name only")
 	}

@@ -203,7 +203,7 @@ func concludePack(c *cli.Context, st *store.Store, paper *reference.Paper, figur
 func printPack(w io.Writer, p *claims.Pack, on string, wall time.Duration) error {
 	fmt.Fprintf(w, "%s\n%s, %s\n\n", clean(p.Title), dataset.BackendText(on), roundTime(wall))
 	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tw, "no.\tverdict\tpart\tours (95 %)\tn\twanted\twhy not")
+	fmt.Fprintln(tw, "no.\tverdict\tpart\tours (95 %)\tn\twanted\tremark")
 	for i := range p.Statements {
 		s := &p.Statements[i]
 		if s.Number == 0 {
@@ -214,7 +214,7 @@ func printPack(w io.Writer, p *claims.Pack, on string, wall time.Duration) error
 			f := &s.Findings[j]
 			_, id, _ := strings.Cut(strings.TrimPrefix(f.ID, p.Paper+"/"), "/")
 			why := ""
-			if f.Verdict != claims.Matches {
+			if f.Verdict != claims.Matches || strings.Contains(f.Why, ", but ") {
 				why = f.Why
 			}
 			ours := "–"

@@ -141,15 +141,15 @@ func (c *Conn) SetCwndCap(n int) {
 	}
 }
 
-// LimitCwnd bounds the congestion window of an open connection as a program in the
-// kernel can (TCP_BPF_SNDCWND_CLAMP): the slow-start threshold becomes n segments
-// as well, and a window above that is cut when it would grow next. 0 takes the
-// bound away.
+// LimitCwnd bounds the congestion window of an open connection at n segments from
+// when it would grow next; 0 takes the bound away. Unlike SetCwndCap it cuts nothing
+// at once, as Linux's snd_cwnd_clamp does not, and leaves all else to the congestion
+// control, the slow-start threshold among it.
 func (c *Conn) LimitCwnd(n int) {
 	if n == 0 {
 		n = infinite
 	}
-	c.w.Clamp, c.w.Ssthresh = n, n
+	c.w.Clamp = n
 }
 
 // setState moves the connection; Closed and TimeWait stop the timers that

@@ -247,7 +247,7 @@ func TestRelayStaysWithinItsBound(t *testing.T) {
 }
 
 func TestFamiliesAreThoseOfTheAgent(t *testing.T) {
-	if f := Families(); !slices.Equal(f, []string{"hop", "tcp", "hop-by-hop-tcp", "bundle", "udp"}) {
+	if f := Families(); !slices.Equal(f, []string{"hop", "tcp", "coop-tcp", "hop-by-hop-tcp", "bundle", "udp"}) {
 		t.Errorf("%v", f)
 	}
 	_, err := New(nil, Config{Nodes: 2, Flows: []proto.Flow{{Transport: "sctp", Dst: 1}}})

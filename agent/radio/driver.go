@@ -57,7 +57,7 @@ func (s Step) String() string {
 			b.WriteByte(' ')
 		}
 		if iface, ok := strings.CutPrefix(w, phyOf); ok {
-			b.WriteString(`phy#"$(cat /sys/class/net/` + iface + `/phy80211/index)"`)
+			b.WriteString(`phy#"$(cat ` + quote("/sys/class/net/"+iface+"/phy80211/index") + `)"`)
 		} else {
 			b.WriteString(quote(w))
 		}

@@ -152,6 +152,7 @@ func TestRefused(t *testing.T) {
 		{"meshnet-lab", "{\n \"links\": [}"}:                     "2:12: not JSON",
 		{"meshnet-lab", `{"links": [`}:                           "the file ends in the middle",
 		{"meshnet-lab", `{"links": []} x`}:                       "not JSON",
+		{"meshnet-lab", `{"links": []} {"x":`}:                   "the file ends in the middle",
 		{"meshnet-lab", `{"links": []}`}:                         "0 nodes",
 		{"meshnet-lab", `{"links": [], "links": []}`}:            `the key "links" stands twice`,
 		{"meshnet-lab", `{"nodes": []}`}:                         `no key "links"`,

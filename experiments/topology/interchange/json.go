@@ -58,10 +58,10 @@ func parseJSONs(data []byte, most int) ([]*value, error) {
 	p.dec.UseNumber()
 	var out []*value
 	for {
-		v, err := p.next(0)
-		if errors.Is(err, io.EOF) && len(out) > 0 {
+		if len(out) > 0 && len(bytes.TrimSpace(data[p.dec.InputOffset():])) == 0 {
 			return out, nil
 		}
+		v, err := p.next(0) // the end is inside of a value here: the file was cut off
 		if err != nil {
 			return nil, p.explain(err)
 		}

@@ -3,6 +3,7 @@ package site
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/hopbed/hopbed/agent/proto"
@@ -25,7 +26,8 @@ type Command struct {
 // them.
 func Commands(cfg *proto.Configure) ([]Command, error) {
 	var out []Command
-	add := func(why, format string, args ...any) { out = append(out, Command{fmt.Sprintf(format, args...), why}) }
+	// Each word is quoted: Linux lets the name of an interface hold what a shell reads.
+	add := func(why string, argv ...string) { out = append(out, Command{radio.Step{Argv: argv}.String(), why}) }
 	if cfg.Radio != nil {
 		steps, err := radio.Plan(*cfg.Radio)
 		if err != nil {
@@ -40,45 +42,45 @@ func Commands(cfg *proto.Configure) ([]Command, error) {
 		}
 	}
 	if cfg.Loopback {
-		add("where it is down", "ip link set lo up")
+		add("where it is down", "ip", "link", "set", "lo", "up")
 	}
 	for _, x := range cfg.Sysctls {
-		add("", "sysctl -w %s=%s", x.Key, x.Value)
+		add("", "sysctl", "-w", x.Key+"="+x.Value)
 	}
 	for _, i := range cfg.Interfaces {
 		if cfg.MTU > 0 {
-			add("", "ip link set %s mtu %d", i.Name, cfg.MTU)
+			add("", "ip", "link", "set", i.Name, "mtu", strconv.Itoa(cfg.MTU))
 		}
 		if cfg.OffloadsOff {
-			add("a packet on the interface is a packet on the link", "ethtool -K %s tso off gso off gro off", i.Name)
+			add("a packet on the interface is a packet on the link", "ethtool", "-K", i.Name, "tso", "off", "gso", "off", "gro", "off")
 		}
-		add("where it is down", "ip link set %s up", i.Name)
+		add("where it is down", "ip", "link", "set", i.Name, "up")
 		if cfg.Address.IsValid() {
 			why := "where it is not there already"
 			if cfg.KeepAddress {
 				why = "it is there already"
 			}
-			add(why, "ip address add %v dev %s", cfg.Address, i.Name)
+			add(why, "ip", "address", "add", cfg.Address.String(), "dev", i.Name)
 		}
 	}
 	for _, r := range cfg.Routes {
-		text := fmt.Sprintf("ip route replace %v dev %s", r.Dst, r.Interface)
+		argv := []string{"ip", "route", "replace", r.Dst.String(), "dev", r.Interface}
 		if r.Via.IsValid() {
-			text = fmt.Sprintf("ip route replace %v via %v dev %s onlink", r.Dst, r.Via, r.Interface)
+			argv = []string{"ip", "route", "replace", r.Dst.String(), "via", r.Via.String(), "dev", r.Interface, "onlink"}
 		}
 		if r.AdvMSS > 0 {
-			text += fmt.Sprintf(" advmss %d", r.AdvMSS)
+			argv = append(argv, "advmss", fmt.Sprint(r.AdvMSS))
 		}
 		if r.QuickAck {
-			text += " quickack 1"
+			argv = append(argv, "quickack", "1")
 		}
 		if r.CwndCap > 0 {
-			text += fmt.Sprintf(" cwnd lock %d", r.CwndCap)
+			argv = append(argv, "cwnd", "lock", fmt.Sprint(r.CwndCap))
 		}
-		add("", "%s", text)
+		add("", argv...)
 	}
 	for _, n := range cfg.Neighbours {
-		add("", "ip neighbour replace %v lladdr %s dev %s nud permanent", n.Addr, n.HardwareAddress, n.Interface)
+		add("", "ip", "neighbour", "replace", n.Addr.String(), "lladdr", n.HardwareAddress, "dev", n.Interface, "nud", "permanent")
 	}
 	for i := range cfg.Shapers {
 		out = append(out, shaping(&cfg.Shapers[i])...)

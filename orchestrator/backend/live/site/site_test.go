@@ -3,6 +3,7 @@ package site
 import (
 	"errors"
 	"net/netip"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/hopbed/hopbed/agent/radio"
 	"github.com/hopbed/hopbed/deploy/inventory"
 	"github.com/hopbed/hopbed/experiments/spec"
+	"github.com/hopbed/hopbed/internal/testenv"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
@@ -272,6 +274,36 @@ duration: 1s
 			t.Errorf("%s%s: %v", c.ap, c.tcp, err)
 		case c.want != "" && (!errors.As(err, &u) || !strings.Contains(u.What, c.want) || u.Do == ""):
 			t.Errorf("%s%s: %v, want that %s is unsupported", c.ap, c.tcp, err, c.want)
+		}
+	}
+}
+
+// What --dry-run prints is typed into shells, and Linux lets the name of an interface
+// hold nearly everything: each word of each command stays one word.
+func TestCommandsCanBeTyped(t *testing.T) {
+	testenv.Need(t, testenv.Program("sh"))
+	for _, driver := range []string{"madwifi, mode: adhoc", "nl80211, mode: adhoc", "none"} {
+		text := strings.NewReplacer("wlan0", `"a;b$(id)"`, "radio: {driver: nl80211, mode: adhoc", "radio: {driver: "+driver).Replace(labText)
+		if driver == "none" {
+			text = strings.NewReplacer("driver: none, network: mesh, channel: 6, tx-power: 10dBm", "driver: none").Replace(text)
+		}
+		var out strings.Builder
+		if err := Print(&out, planOf(t, line, "roof", "yard", "shed"), labOf(t, text)); err != nil {
+			t.Fatalf("%s: %v", driver, err)
+		}
+		if !strings.Contains(out.String(), "ip address add 10.66.0.1/16 dev 'a;b$(id)'") {
+			t.Errorf("%s: no address in\n%s", driver, out.String())
+		}
+		// Every program is one that prints its words.
+		script := "show() { for w; do printf '<%s>' \"$w\"; done; echo; }\n"
+		for _, p := range []string{"ip", "iw", "iwconfig", "iwpriv", "wlanconfig", "sysctl", "ethtool", "cat"} {
+			script += p + "() { show \"$@\"; }\n"
+		}
+		cmd := exec.Command("sh", "-c", script+out.String())
+		cmd.Env = []string{"PATH=/nowhere"}
+		said, err := cmd.CombinedOutput()
+		if err != nil || strings.Contains(string(said), "not found") || strings.Contains(string(said), "uid=") {
+			t.Errorf("%s: %v: a shell made of it\n%s", driver, err, said)
 		}
 	}
 }

@@ -101,6 +101,8 @@ var direct = []struct {
 	{"github.com/urfave/cli/v2", []string{"orchestrator/cmd/hopbed"}, "the command line is a thin layer"},
 	{module + "/internal/tshark", nil, "it is for tests"},
 	{"golang.org/x/crypto/ssh", []string{"deploy/sshclient", "deploy/sshd"}, "one package speaks SSH; the other makes keys for servers"},
+	{"github.com/parquet-go/parquet-go", []string{"orchestrator/export"}, "one package writes other programs' formats"},
+	{"golang.org/x/image", []string{"reports/figure"}, "figures are painted in one place"},
 	{module + "/deploy/sshtest", nil, "it is for tests"},
 	{module + "/agent/radio/radiotest", nil, "it is for tests"},
 	{module + "/orchestrator/node/ssh", []string{"orchestrator/cmd/hopbed", "orchestrator/node/sshns"}, "one place knows every driver"},

@@ -127,7 +127,7 @@ func (p *program) end() int {
 	go func() { _ = p.cmd.Wait(); close(done) }() // the status says it
 	select {
 	case <-done:
-	case <-time.After(60 * time.Second):
+	case <-time.After(4 * time.Minute): // in the kernel lane processors are emulated
 		_ = p.cmd.Process.Kill()
 		<-done
 		p.t.Fatalf("it does not end:\n%s", p.said())

@@ -164,7 +164,7 @@ func TestRunOverMeasuredRoutes(t *testing.T) {
 	if _, out, _ = hopbed(t, dir, "export", "--table", "surveys", "--format", "csv"); strings.Count(out, "\n") != 2 {
 		t.Errorf("surveys:\n%s", out)
 	}
-	if status, out, stderr = hopbed(t, dir, "topology", "show", "l.yaml"); status != 0 || !strings.Contains(stderr, "measures its links before its first run") {
+	if status, _, stderr = hopbed(t, dir, "topology", "show", "l.yaml"); status != 0 || !strings.Contains(stderr, "measures its links before its first run") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 }

@@ -118,9 +118,6 @@ func threshold(n vtime.Bytes) string {
 	return n.String()
 }
 
-// rate is the text of a rate given in units of 100 kb/s.
-func rate(hundredKbit int) string { return (vtime.BitRate(hundredKbit) * 100_000).String() }
-
 // megabits writes a rate as tools want it: "5.5".
 func megabits(r vtime.BitRate) string {
 	return strconv.FormatFloat(float64(r)/1e6, 'f', -1, 64)

@@ -126,7 +126,7 @@ func (g *Guardian) Run(command func(journal string) *exec.Cmd) int {
 	}
 	heard := make(chan error, 1)
 	go func() { heard <- stack.hear(ours) }()
-	err = cmd.Wait()
+	_ = cmd.Wait() // its state says how it ended
 	// What the worker sent is in the socket, and its end behind it.
 	_ = ours.SetReadDeadline(time.Now().Add(time.Second))
 	if err := <-heard; err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -30,7 +30,7 @@ const (
 // more than a row group is held.
 func Parquet(ctx context.Context, st *store.Store, w io.Writer, table, version string, f store.Filter) error {
 	var (
-		out   *parquet.Writer
+		out   *parquet.GenericWriter[any]
 		place []int // of a column of the table among those of the file
 		rows  []parquet.Row
 	)
@@ -55,7 +55,7 @@ func Parquet(ctx context.Context, st *store.Store, w io.Writer, table, version s
 			}
 			place = append(place, leaf.ColumnIndex)
 		}
-		out = parquet.NewWriter(w, schema, parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("hopbed", version, ""),
+		out = parquet.NewGenericWriter[any](w, schema, parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("hopbed", version, ""),
 			parquet.KeyValueMetadata(ParquetTable, table), parquet.KeyValueMetadata(ParquetVersion, version))
 		return nil
 	}

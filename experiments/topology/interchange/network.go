@@ -121,8 +121,7 @@ func (n *Network) components() []int {
 	for i := range of {
 		of[i] = i
 	}
-	var find func(int) int
-	find = func(i int) int {
+	find := func(i int) int {
 		for of[i] != i {
 			of[i] = of[of[i]]
 			i = of[i]

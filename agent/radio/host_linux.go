@@ -7,6 +7,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/internal/netdump"
 )
 
 func (system) Interface(name string) (Interface, error) {
@@ -18,7 +20,7 @@ func (system) Interface(name string) (Interface, error) {
 		return Interface{}, fmt.Errorf("interface %s: %w", name, err)
 	}
 	i := Interface{Up: l.Attrs().RawFlags&unix.IFF_UP != 0}
-	as, err := netlink.AddrList(l, netlink.FAMILY_V4)
+	as, err := netdump.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(l, netlink.FAMILY_V4) })
 	if err != nil {
 		return Interface{}, fmt.Errorf("addresses of %s: %w", name, err)
 	}

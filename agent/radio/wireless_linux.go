@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hopbed/hopbed/internal/netdump"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -116,7 +117,7 @@ func (q query) ask(command uint8, flags int, each func(attributes) error, as ...
 	for _, a := range as {
 		req.AddData(a)
 	}
-	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+	msgs, err := netdump.Whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_GENERIC, 0) })
 	if err != nil {
 		return err
 	}

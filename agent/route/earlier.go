@@ -14,6 +14,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/undo"
+	"github.com/hopbed/hopbed/internal/netdump"
 )
 
 // KindTable is the kind of record by which Table.Replace is undone.
@@ -47,15 +48,11 @@ var Restore = undo.On(func(_ context.Context, e earlier) error { return e.restor
 
 // dump returns the payloads of one kind of the kernel's objects.
 func dump(typ, answer int, header nl.NetlinkRequestData) ([][]byte, error) {
-	var msgs [][]byte
-	var err error = netlink.ErrDumpInterrupted
-	// A routing daemon that changes the table during the dump interrupts it.
-	for try := 0; try < 5 && errors.Is(err, netlink.ErrDumpInterrupted); try++ {
+	return netdump.Whole(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(typ, unix.NLM_F_DUMP)
 		req.AddData(header)
-		msgs, err = req.Execute(unix.NETLINK_ROUTE, uint16(answer))
-	}
-	return msgs, err
+		return req.Execute(unix.NETLINK_ROUTE, uint16(answer))
+	})
 }
 
 // rawRoutes returns the main table's routes that a replacement of rs would remove:

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/internal/netdump"
 )
 
 // Forwarding is the table of a bridge: static entries, which it neither learns
@@ -61,7 +62,7 @@ func (f *Forwarding) Replace(entries []proto.Forward) error {
 // first that was not, or for an entry that nobody ordered: the bridge would have
 // learned it.
 func (f *Forwarding) Verify(entries []proto.Forward) (equal int, err error) {
-	list, err := netlink.NeighList(0, unix.AF_BRIDGE)
+	list, err := netdump.Whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, unix.AF_BRIDGE) })
 	if err != nil {
 		return 0, &proto.Error{Code: proto.CodeSystem, What: "forwarding table of the bridge", Detail: err.Error()}
 	}

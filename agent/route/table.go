@@ -3,7 +3,6 @@
 package route
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/hopbed/hopbed/agent/proto"
 	"github.com/hopbed/hopbed/agent/undo"
+	"github.com/hopbed/hopbed/internal/netdump"
 )
 
 // Protocol marks our routes (rtm_protocol), so that a person who looks at a
@@ -179,12 +179,9 @@ func (t *Table) neighbourRequest(command, flags int, n proto.Neighbour) (*nl.Net
 // list returns the main table's IPv4 routes by destination, of every
 // interface.
 func list() (map[netip.Prefix][]netlink.Route, error) {
-	var rs []netlink.Route
-	var err error = netlink.ErrDumpInterrupted
-	// A routing daemon that changes the table during the dump interrupts it.
-	for try := 0; try < 5 && errors.Is(err, netlink.ErrDumpInterrupted); try++ {
-		rs, err = netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-	}
+	rs, err := netdump.Whole(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	})
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeSystem, What: "route table", Detail: err.Error()}
 	}
@@ -209,7 +206,7 @@ type place struct {
 
 // neighbours returns the IPv4 neighbours on every interface.
 func neighbours() (map[place]netlink.Neigh, error) {
-	ns, err := netlink.NeighList(0, netlink.FAMILY_V4)
+	ns, err := netdump.Whole(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeSystem, What: "neighbour table", Detail: err.Error()}
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/internal/netdump"
 	"github.com/hopbed/hopbed/netem/vtime"
 )
 
@@ -185,7 +186,7 @@ func linkAddr(p netip.Prefix) *netlink.Addr {
 }
 
 func addresses(link netlink.Link) ([]netip.Prefix, error) {
-	list, err := netlink.AddrList(link, netlink.FAMILY_V4)
+	list, err := netdump.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeSystem, What: "addresses of " + link.Attrs().Name, Detail: err.Error()}
 	}
@@ -200,7 +201,7 @@ func addresses(link netlink.Link) ([]netip.Prefix, error) {
 
 // interfaces describes those of the node as they are, without lo.
 func interfaces() ([]proto.InterfaceState, error) {
-	links, err := netlink.LinkList()
+	links, err := netdump.Whole(netlink.LinkList)
 	if err != nil {
 		return nil, &proto.Error{Code: proto.CodeSystem, What: "interfaces", Detail: err.Error()}
 	}

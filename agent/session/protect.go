@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/internal/netdump"
 )
 
 // checkProtected refuses a configuration that would cut the controller's own way
@@ -62,7 +63,7 @@ func carrier(p netip.Addr, byIndex map[int]string) (string, error) {
 	failed := func(err error) error {
 		return &proto.Error{Code: proto.CodeSystem, What: "the way to " + p.String(), Detail: err.Error()}
 	}
-	list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	list, err := netdump.Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return "", failed(err)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/hopbed/hopbed/internal/netdump"
 )
 
 // kernel is a netlink socket in the network namespace of the thread that opened
@@ -72,7 +74,9 @@ type object struct {
 // RTM_GETTFILTER, whose parent must be given.
 func (k *kernel) list(kind int, index int, parent uint32) ([]object, error) {
 	m := &message{TcMsg: nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(index), Parent: parent}}
-	answers, err := k.execute(kind, unix.NLM_F_DUMP, m, uint16(kind-2)) // RTM_NEW… is two below RTM_GET…
+	answers, err := netdump.Whole(func() ([][]byte, error) {
+		return k.execute(kind, unix.NLM_F_DUMP, m, uint16(kind-2)) // RTM_NEW… is two below RTM_GET…
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read what the kernel has: %w", err)
 	}

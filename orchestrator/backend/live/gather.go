@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/hopbed/hopbed/agent/proto"
+	"github.com/hopbed/hopbed/experiments/spec"
 	"github.com/hopbed/hopbed/netem/vtime"
 	"github.com/hopbed/hopbed/orchestrator/backend"
 	"github.com/hopbed/hopbed/orchestrator/plan"
@@ -53,6 +54,9 @@ func newGatherer(s *plan.Scenario) *gatherer {
 		g.paths = append(g.paths, f.Path)
 		g.maxSamples += len(f.Path) * moments
 		g.maxEvents += 4 * len(f.Path)
+		if c.Flows[f.Group].Transport.Family() == spec.FamilyCoopTCP {
+			g.maxEvents += maxWindowEvents
+		}
 	}
 	return g
 }
@@ -177,3 +181,6 @@ func (g *gatherer) finish(rec *store.RunRecord) {
 	rec.Events = append(rec.Events, g.events...)
 	backend.SortEvents(rec)
 }
+
+// maxWindowEvents bounds what a flow of coop-tcp says of its window.
+const maxWindowEvents = 5000

@@ -181,7 +181,11 @@ func TestEveryShippedExperimentCanBeChecked(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "load30") {
 		t.Fatalf("list: status %d:\n%s", status, out)
 	}
-	_, rows, _ := strings.Cut(out, "\n") // below the heads of the columns
+	_, rows, _ := strings.Cut(out, "\n")          // below the heads of the columns
+	rows, papers, ok := strings.Cut(rows, "\n\n") // the experiments, then the papers
+	if !ok || !strings.Contains(papers, "hop-nsdi09") {
+		t.Fatalf("list:\n%s", out)
+	}
 	for line := range strings.Lines(rows) {
 		name := strings.Fields(line)[0]
 		if status, _, stderr := hopbed(t, dir, "check", name, "--json"); status != 0 {

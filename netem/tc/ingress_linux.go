@@ -76,8 +76,9 @@ func (k *kernel) steer(d *device, ifb int) error {
 	return err
 }
 
-// unsteer takes the redirection away, and clsact where we made it and nothing of
-// somebody else's is in it.
+// unsteer takes the redirection away, and clsact where there was none before us and
+// nothing of somebody else's is in it. That the redirection is gone says nothing of
+// clsact: who took the one away may have been killed before the other.
 func (k *kernel) unsteer(d *device, keepClsact bool) error {
 	there, err := k.ourRedirect(d)
 	if err != nil {
@@ -91,7 +92,7 @@ func (k *kernel) unsteer(d *device, keepClsact bool) error {
 		}
 	}
 	kind, err := k.arriving(d)
-	if err != nil || kind != "clsact" || keepClsact || !there {
+	if err != nil || kind != "clsact" || keepClsact {
 		return err
 	}
 	for _, side := range []uint32{ingressSide, ingressSide + 1} {

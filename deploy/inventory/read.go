@@ -117,7 +117,7 @@ func (d *decoder) document(data []byte) *yaml.Node {
 		d.add(top, problem.Problem{What: "the file is larger than an inventory can be", Allowed: fmt.Sprintf("up to %d bytes", MaxBytes)})
 		return nil
 	case !utf8.Valid(data):
-		line, col := badUTF8(data)
+		line, col := problem.BadUTF8(data)
 		d.add(&yaml.Node{Line: line, Column: col}, problem.Problem{What: "not valid UTF-8"})
 		return nil
 	}
@@ -171,22 +171,6 @@ func oneLine(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func badUTF8(data []byte) (line, col int) {
-	line, col = 1, 1
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		if r == utf8.RuneError && size <= 1 {
-			break
-		}
-		if r == '\n' {
-			line, col = line+1, 0
-		}
-		col++
-		data = data[size:]
-	}
-	return line, col
 }
 
 // deref follows an alias. An anchor that contains itself needs no care: the format

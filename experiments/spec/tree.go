@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hopbed/hopbed/internal/problem"
 )
 
 // The bounds of a document. Aliases are followed, so that a few bytes could
@@ -106,7 +108,7 @@ func parseTree(file, origin string, data []byte, r *report) *node {
 		r.add(&Problem{Pos: top, What: fmt.Sprintf("the file has %d bytes", len(data)), Allowed: fmt.Sprintf("up to %d", MaxSources)})
 		return nil
 	case !utf8.Valid(data):
-		line, col := badUTF8(data)
+		line, col := problem.BadUTF8(data)
 		r.add(&Problem{Pos: b.at(line, col), What: "not valid UTF-8"})
 		return nil
 	}
@@ -177,22 +179,6 @@ func (b *treeBuilder) syntax(err error, data []byte) *Problem {
 
 // unquoted finds a comparison such as hops: >=2, which needs quotes.
 var unquoted = regexp.MustCompile(`[:\[,]\s+(>=?\s*[0-9]+)`)
-
-func badUTF8(data []byte) (line, col int) {
-	line, col = 1, 1
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		if r == utf8.RuneError && size <= 1 {
-			break
-		}
-		if r == '\n' {
-			line, col = line+1, 0
-		}
-		col++
-		data = data[size:]
-	}
-	return line, col
-}
 
 func (b *treeBuilder) fail(y *yaml.Node, what, allowed string) *node {
 	b.broken = true
